@@ -1,0 +1,50 @@
+# Everything a developer runs. Each target does its own set-up; python3, pip and make are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test check format bench lock clean help
+
+help: ## What there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(READY) ## Check the example sessions and show what is wrong with them
+	@$(BIN)/lockstitch check examples --statistics || test $$? -eq 1
+	@echo
+	@echo "Try: $(BIN)/lockstitch mend --diff examples/codex-killed.jsonl"
+	@echo "     $(BIN)/lockstitch check --explain LS001"
+
+test: $(READY) ## The test suite
+	$(BIN)/pytest -n auto
+
+check: $(READY) ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## Put the code into shape
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Ratios against peers, measured side by side; ONLY=check for one part
+	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
+
+lock: ## Pin the newest versions: names, versions and hashes, no addresses
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet uv
+	$(VENV)-lock/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
+		--upgrade --quiet --output-file requirements.lock
+	rm -rf $(VENV)-lock
+
+clean: ## Remove what was built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

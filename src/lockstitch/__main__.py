@@ -1,0 +1,5 @@
+"""`python -m lockstitch`."""
+
+from lockstitch.cli import main
+
+main()

@@ -1,0 +1,26 @@
+"""Every error Lockstitch raises on purpose.
+
+Whose fault it is is a type; what happened, to what, and what to do next is the message.
+Errors about files live beside the code that reads files (`lockstitch.sessions`)."""
+
+from __future__ import annotations
+
+
+class LockstitchError(Exception):
+    """The root of every error raised on purpose."""
+
+
+class NotAHistory(LockstitchError):
+    """The caller passed something that is not a list of wire items."""
+
+
+class UnknownDialect(LockstitchError):
+    """The caller named a dialect that does not exist, or none could be told from the items."""
+
+
+class CannotMend(LockstitchError):
+    """Mending did not reach a history that checks clean; nothing was changed."""
+
+
+class CannotTrim(LockstitchError):
+    """The caller asked to keep more than fits within the limits."""

@@ -1,0 +1,134 @@
+"""The families of calls and outputs, as a table.
+
+Everything that decides which output may answer which call, and by which field they are joined,
+lives in this file. A type that is in none of the tables is not part of any pair."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from msgspec import Struct
+
+
+class Join(Enum):
+    """The fields that join a call (left) and its output (right)."""
+
+    CALL_ID = "call_id = call_id"
+    CALL_ID_OR_ID = "call_id or id = call_id or id"
+    APPROVAL = "id = approval_request_id"
+    TOOL_CALL_ID = "tool_calls[].id = tool_call_id"
+    TOOL_USE_ID = "id = tool_use_id"
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """One kind of call and the outputs that may answer it."""
+
+    name: str
+    call_type: str
+    output_type: str
+    join: Join = Join.CALL_ID
+    also_answered_by: tuple[str, ...] = ()
+    """Names of other families whose outputs are legal answers too."""
+    by_server: bool = False
+    """The provider answers it: broken only once the conversation has gone on without."""
+    keyless_call: bool = False
+    """A call without a key is joined by position, or stands alone."""
+    keyless_output: bool = False
+    """An output without a key is legal alone."""
+    asks_first: bool = False
+    """The call is a question before the act: unanswered means that nothing was started."""
+
+    def accepts(self, output: Family) -> bool:
+        """May an output of that family answer a call of this one?"""
+        return output is self or output.name in self.also_answered_by
+
+
+# --- OpenAI Responses: nine families -----------------------------------------------------------
+
+FUNCTION = Family(
+    name="function",
+    call_type="function_call",
+    output_type="function_call_output",
+    # "an output with no `call_id` is a named external event, legal alone, never an orphan"
+    keyless_output=True,
+)
+CUSTOM = Family(name="custom", call_type="custom_tool_call", output_type="custom_tool_call_output")
+COMPUTER = Family(name="computer", call_type="computer_call", output_type="computer_call_output")
+SHELL = Family(name="shell", call_type="shell_call", output_type="shell_call_output")
+LOCAL_SHELL = Family(
+    name="local shell",
+    call_type="local_shell_call",
+    output_type="local_shell_call_output",
+    # OpenAI's types join by the output's `id`; Codex answers with a function_call_output.
+    join=Join.CALL_ID_OR_ID,
+    also_answered_by=("function",),
+)
+APPLY_PATCH = Family(
+    name="apply patch", call_type="apply_patch_call", output_type="apply_patch_call_output"
+)
+TOOL_SEARCH = Family(
+    name="tool search",
+    call_type="tool_search_call",
+    output_type="tool_search_output",
+    # `call_id` is null when the server ran it: then joined by position.
+    keyless_call=True,
+    keyless_output=True,
+)
+PROGRAM = Family(name="program", call_type="program", output_type="program_output", by_server=True)
+MCP_APPROVAL = Family(
+    name="MCP approval",
+    call_type="mcp_approval_request",
+    output_type="mcp_approval_response",
+    join=Join.APPROVAL,
+    asks_first=True,
+)
+
+RESPONSES_FAMILIES = (
+    FUNCTION,
+    CUSTOM,
+    COMPUTER,
+    SHELL,
+    LOCAL_SHELL,
+    APPLY_PATCH,
+    TOOL_SEARCH,
+    PROGRAM,
+    MCP_APPROVAL,
+)
+
+SELF_CONTAINED = frozenset(
+    {
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+    }
+)
+"""Calls that the server ran and that hold their own result: nothing answers them."""
+
+# --- the other dialects ------------------------------------------------------------------------
+
+CHAT_TOOL = Family(
+    name="chat tool",
+    call_type="tool_calls",
+    output_type="tool",
+    join=Join.TOOL_CALL_ID,
+)
+TOOL_USE = Family(
+    name="tool use",
+    call_type="tool_use",
+    output_type="tool_result",
+    join=Join.TOOL_USE_ID,
+)
+SERVER_TOOL_USE = Family(
+    name="server tool use",
+    call_type="server_tool_use",
+    output_type="server_tool_result",
+    join=Join.TOOL_USE_ID,
+    by_server=True,
+)
+
+REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
+
+ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE)

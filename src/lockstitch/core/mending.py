@@ -1,0 +1,248 @@
+"""Mending: from findings to edits, each with its reason and, where it settles a call, an outcome.
+
+A plan is data; dialects carry it out. What really happened comes before anything we make up
+(`outcomes.settlement_text`), a call is never removed, and the same findings always give the same
+plan. The policy is a value; its default loses nothing that is not kept in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core import rules
+from lockstitch.core.families import Family
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Part, Place
+from lockstitch.core.outcomes import Evidence, Outcome, settlement_text
+
+MOST_ROUNDS = 8
+"""One edit can uncover another finding (a removed message leaves its reasoning alone). No history
+is known that needs more than three rounds; past this many mending gives up and changes nothing."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What mending may do."""
+
+    settle: bool = True
+    """Give an open call an output: what the evidence says, or that the outcome is unknown."""
+    drop_orphans: bool = True
+    """Remove an output that has no call."""
+    move_outputs: bool = True
+    """Move an output to where its call wants it."""
+    keep: Literal["first", "last"] = "first"
+    """Which of two outputs of one call stays."""
+
+
+class Settle(Struct, frozen=True, kw_only=True):
+    """Write an output for a call that has none."""
+
+    reason: Finding
+    family: Family
+    key: str | None
+    after: Place
+    into: int | None
+    outcome: Outcome
+    text: str
+
+
+class Drop(Struct, frozen=True, kw_only=True):
+    """Remove an item; what it was goes into the report."""
+
+    reason: Finding
+    place: Place
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """Take an output from where it is and put it behind its call."""
+
+    reason: Finding
+    place: Place
+    after: Place
+    into: int | None
+
+
+class Retype(Struct, frozen=True, kw_only=True):
+    """Make an output one of its call's family."""
+
+    reason: Finding
+    place: Place
+    family: Family
+
+
+class Rekey(Struct, frozen=True, kw_only=True):
+    """Give a call, or its output, a call id of its own."""
+
+    reason: Finding
+    place: Place
+    old: str
+    new: str
+
+
+class StripId(Struct, frozen=True, kw_only=True):
+    """Remove the id of an item that must stay, where another has the same."""
+
+    reason: Finding
+    place: Place
+
+
+class Reword(Struct, frozen=True, kw_only=True):
+    """Replace what an output says by what really happened."""
+
+    reason: Finding
+    place: Place
+    outcome: Outcome
+    text: str
+
+
+Edit: TypeAlias = Settle | Drop | Move | Retype | Rekey | StripId | Reword
+
+
+def plan(
+    findings: Iterable[Finding],
+    policy: Policy | None = None,
+    *,
+    evidence: Mapping[str, Evidence] | None = None,
+) -> list[Edit]:
+    """The edits that mend these findings. ``evidence`` is what the caller knows of calls, by id."""
+    policy = policy if policy is not None else Policy()
+    known = evidence if evidence is not None else {}
+    findings = list(findings)
+    # Ids first. While two open calls share one, an edit to "the output of that id" could hit the
+    # wrong pair; everything else is planned in the next round, when each call has its own.
+    reused = [f for f in findings if f.rule is rules.ID_REUSED_WHILE_OPEN]
+    if reused:
+        findings = reused
+    edits: list[Edit] = []
+    removed: set[Place] = set()
+    for finding in findings:
+        planner = _PLANNERS.get(finding.rule.code)
+        if planner is None:
+            continue
+        for edit in planner(finding, policy, known):
+            # Two rules can want the same item gone; once is enough, and nothing else then
+            # happens to it.
+            place = getattr(edit, "place", None)
+            if place is not None and place in removed:
+                continue
+            if isinstance(edit, Drop | Move):
+                removed.add(edit.place)
+                edits = [e for e in edits if getattr(e, "place", None) != edit.place]
+            edits.append(edit)
+    return edits
+
+
+_Known = Mapping[str, Evidence]
+_Planner = Callable[[Finding, Policy, _Known], list[Edit]]
+
+
+def _settle(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if not policy.settle or finding.family is None or finding.after is None:
+        return []
+    evidence = known.get(finding.key or "") or finding.evidence
+    outcome, text = settlement_text(evidence)
+    return [
+        Settle(
+            reason=finding,
+            family=finding.family,
+            key=finding.key,
+            after=finding.after,
+            into=finding.into,
+            outcome=outcome,
+            text=text,
+        )
+    ]
+
+
+def _orphan(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    return [Drop(reason=finding, place=finding.place)] if policy.drop_orphans else []
+
+
+def _half_pair(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.family is None:
+        return _orphan(finding, policy, known)
+    return _settle(finding, policy, known)
+
+
+def _move(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if not policy.move_outputs or finding.after is None:
+        return []
+    return [Move(reason=finding, place=finding.place, after=finding.after, into=finding.into)]
+
+
+def _second(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if policy.keep == "last" and finding.other is not None and finding.after is not None:
+        return [
+            Drop(reason=finding, place=finding.other),
+            Move(reason=finding, place=finding.place, after=finding.after, into=finding.into),
+        ]
+    return [Drop(reason=finding, place=finding.place)]
+
+
+def _wrong_family(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.answer is not None or finding.family is None:
+        return [Drop(reason=finding, place=finding.place)]
+    return [Retype(reason=finding, place=finding.place, family=finding.family)]
+
+
+def _reused(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.key is None:
+        return []
+    # The position makes the new id the call's own, however often the old one was used.
+    new = f"{finding.key}_{finding.place.at}"
+    if finding.place.slot:
+        new = f"{new}_{finding.place.slot}"
+    places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
+    return [Rekey(reason=finding, place=place, old=finding.key, new=new) for place in places]
+
+
+def _drop(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    return [Drop(reason=finding, place=finding.place)]
+
+
+def _duplicate(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.detail in (Part.CALL.value, Part.OUTPUT.value):
+        return [StripId(reason=finding, place=finding.place)]
+    return [Drop(reason=finding, place=finding.place)]
+
+
+def _contradicted(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    outcome, text = settlement_text(finding.evidence)
+    return [Reword(reason=finding, place=finding.place, outcome=outcome, text=text)]
+
+
+_PLANNERS: dict[str, _Planner] = {
+    rules.NO_OUTPUT.code: _settle,
+    rules.ORPHAN_OUTPUT.code: _orphan,
+    rules.OUTPUT_BEFORE_CALL.code: _move,
+    rules.SECOND_OUTPUT.code: _second,
+    rules.ID_REUSED_WHILE_OPEN.code: _reused,
+    rules.WRONG_FAMILY.code: _wrong_family,
+    rules.REASONING_PARTED.code: _drop,
+    rules.DUPLICATE_ITEM_ID.code: _duplicate,
+    rules.NOT_ADJACENT.code: _move,
+    rules.GROUP_INCOMPLETE.code: _settle,
+    rules.HALF_PAIR_LEFT.code: _half_pair,
+    rules.CONTRADICTED.code: _contradicted,
+}
+"""A rule that is not here is about the file; the session format mends it."""
+
+
+def describe(edit: Edit) -> str:
+    """What an edit does, in a few words for a report."""
+    match edit:
+        case Settle():
+            return f"settled {edit.key or 'the call'} as {edit.outcome.value}"
+        case Drop():
+            return "removed it"
+        case Move():
+            return "moved it behind its call"
+        case Retype():
+            return f"made it a {edit.family.output_type}"
+        case Rekey():
+            return f"gave it the id {edit.new}"
+        case StripId():
+            return "removed its id"
+        case Reword():
+            return f"replaced it by what happened ({edit.outcome.value})"

@@ -1,0 +1,71 @@
+"""How a call ended, and the words in which a synthetic output says so.
+
+Three outcomes are told apart. "Unknown" is never told as "did not run": the call may have had
+its effect. The texts are constants, so the same history is always mended to the same bytes."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from msgspec import Struct
+
+
+class Outcome(Enum):
+    NEVER_STARTED = "never started"
+    FINISHED = "finished"
+    UNKNOWN = "outcome unknown"
+
+
+class Evidence(Struct, frozen=True):
+    """What is known of a call apart from its output: a completion event, a journal entry."""
+
+    outcome: Outcome
+    summary: str
+    """For people, after "it": ``finished with exit code 0``."""
+    text: str = ""
+    """What the tool gave back, where the evidence holds it."""
+    at: int | None = None
+    """Where it stands (a line), where it stands anywhere."""
+
+
+MARK = "[lockstitch]"
+
+UNKNOWN_TEXT = (
+    f"{MARK} Outcome unknown. The call was made, and nothing on record says whether it ran or how"
+    " it ended. It may have taken effect. Find out before making it again."
+)
+NEVER_STARTED_TEXT = f"{MARK} Never started. The call was made and was not run; it had no effect."
+
+
+def settlement_text(evidence: Evidence | None) -> tuple[Outcome, str]:
+    """The outcome that a synthetic output reports, and its text."""
+    if evidence is None or evidence.outcome is Outcome.UNKNOWN:
+        if evidence is not None and evidence.text:
+            return Outcome.UNKNOWN, f"{UNKNOWN_TEXT}\n{evidence.text}"
+        return Outcome.UNKNOWN, UNKNOWN_TEXT
+    if evidence.outcome is Outcome.NEVER_STARTED:
+        reason = f" {evidence.text}" if evidence.text else ""
+        return Outcome.NEVER_STARTED, NEVER_STARTED_TEXT + reason
+    head = f"{MARK} Recovered from the session's own record: the call {evidence.summary}."
+    return Outcome.FINISHED, f"{head}\nOutput:\n{evidence.text}"
+
+
+# What clients write in place of an output when they believe, or claim, that a call did not run.
+# Anchored at the start: an output that merely mentions these words is somebody's real output.
+_DENIAL = re.compile(
+    r"\s*(?:"
+    r"aborted\b"
+    r"|(?:the |this )?(?:tool |function )?(?:call|execution|command|tool)?\s*"
+    r"(?:was |has been )?(?:not (?:run|executed|started)|never (?:started|ran|executed)"
+    r"|cancell?ed|interrupted|skipped)\b"
+    r"|did not run\b"
+    r"|no (?:output|result) (?:available|provided|recorded)\b"
+    r"|" + re.escape(NEVER_STARTED_TEXT[:28]) + r")",
+    re.IGNORECASE,
+)
+
+
+def denies_running(text: str) -> bool:
+    """Does this output say that its call did not run?"""
+    return _DENIAL.match(text) is not None

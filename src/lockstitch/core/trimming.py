@@ -1,0 +1,96 @@
+"""Trimming: where a history may be cut, and the newest part of it that fits.
+
+A cut never splits a pair, a parallel group, or reasoning from what it led to; so the part that is
+left has no finding that the whole did not have. Works on core items; `lockstitch.trim` is the
+same for lists of wire items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lockstitch.core.items import Item, Part
+from lockstitch.core.pairing import KEYLESS
+
+
+def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
+    """For each position, and for the end: may the history begin there?
+
+    ``history[n]`` holds the core items of wire item ``n``."""
+    size = len(history)
+    forbidden = [0] * (size + 2)
+
+    def together(first: int, last: int) -> None:
+        # No cut before any position in (first, last].
+        if first < last:
+            forbidden[first + 1] += 1
+            forbidden[last + 1] -= 1
+
+    anchors: dict[str, int] = {}  # where the pair in progress under this key begins
+    waiting: dict[str, int] = {}  # calls under this key that have no output yet
+    asked: set[str] = set()
+    group: int | None = None
+    reasoning: int | None = None
+    reference: int | None = None
+    for at, items in enumerate(history):
+        for item in items:
+            part = item.part
+            keys = [key for key in (item.key, item.alias) if key is not None] or [KEYLESS]
+            if part is Part.OUTPUT:
+                for key in keys:
+                    if key in anchors:
+                        together(anchors[key], at)
+                    else:
+                        anchors[key] = at
+                    if key not in asked and reference is not None:
+                        together(reference, at)
+                    if waiting.get(key):
+                        waiting[key] -= 1
+                group = reasoning = None
+            elif part is Part.CALL:
+                for key in keys:
+                    if key in anchors and (waiting.get(key) or key not in asked):
+                        together(anchors[key], at)
+                    else:
+                        anchors[key] = at
+                    asked.add(key)
+                    waiting[key] = waiting.get(key, 0) + 1
+                if group is not None:
+                    together(group, at)
+                else:
+                    group = at
+            elif part is Part.REASONING:
+                reasoning = at if reasoning is None else reasoning
+            elif part is Part.INPUT:
+                group = reasoning = None
+            elif part is Part.REFERENCE:
+                reference = at
+            if reasoning is not None:
+                together(reasoning, at)
+    allowed: list[bool] = []
+    depth = 0
+    for at in range(size + 1):
+        depth += forbidden[at]
+        allowed.append(depth == 0)
+    return allowed
+
+
+def newest(
+    allowed: Sequence[bool],
+    limits: Sequence[tuple[Callable[[int], int], int]],
+    *,
+    leading: int = 0,
+) -> int:
+    """The first position of the newest part that fits all limits, counting ``leading`` items too.
+
+    ``limits`` are pairs of the cost of one position and the most that all may cost."""
+    size = len(allowed) - 1
+    left = [most - sum(cost(at) for at in range(leading)) for cost, most in limits]
+    best = size
+    for at in range(size - 1, leading - 1, -1):
+        for n, (cost, _) in enumerate(limits):
+            left[n] -= cost(at)
+        if any(rest < 0 for rest in left):
+            break
+        if allowed[at]:
+            best = at
+    return best

@@ -1,0 +1,77 @@
+"""What a dialect is: how wire items are read into core items, and how edits are written back.
+
+A wire item is a dictionary, as it came: fields and types that a dialect does not know stay
+untouched. The order in which edits are carried out lives in `rewriting`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from lockstitch.core.families import Family
+from lockstitch.core.items import Item, Place
+from lockstitch.core.outcomes import Outcome
+from lockstitch.core.pairing import Order
+
+Wire: TypeAlias = dict[str, Any]
+
+
+class Dialect(Protocol):
+    """One way of writing conversations."""
+
+    name: str
+    order: Order
+
+    def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
+        """The core items of one wire item. Any mapping is legal, whatever it holds."""
+        ...
+
+    def may_begin(self, items: Sequence[Item]) -> bool:
+        """May a history begin with this wire item (given as its core items)?"""
+        ...
+
+    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+        """A synthetic output: an item, a message or a block."""
+        ...
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        """What is left of a wire item without these slots, and what was in them."""
+        ...
+
+    def put(self, outputs: list[Wire]) -> list[Wire]:
+        """New wire items that hold these outputs."""
+        ...
+
+    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
+        """The wire item with these outputs at its start, where a dialect does that."""
+        ...
+
+    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
+        """The wire item with an output behind one of its slots; None if it goes elsewhere."""
+        ...
+
+    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+        """The wire item with its output made one of this family."""
+        ...
+
+    def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
+        """The wire item with one call id replaced."""
+        ...
+
+    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
+        """The wire item with the text of one output replaced."""
+        ...
+
+    def strip_id(self, wire: Wire) -> Wire:
+        """The wire item without its own id."""
+        ...
+
+
+def text_of(value: object) -> str | None:
+    """The value, if it is a text that is not empty: what may serve as an id or a key."""
+    return value if isinstance(value, str) and value else None
+
+
+def without(wire: Wire, key: str) -> Wire:
+    """A copy without one field."""
+    return {name: value for name, value in wire.items() if name != key}

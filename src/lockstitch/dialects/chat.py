@@ -1,0 +1,94 @@
+"""Chat Completions: messages; the outputs of one assistant message follow it before any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lockstitch.core import families
+from lockstitch.core.families import Family
+from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.outcomes import Outcome
+from lockstitch.core.pairing import Order
+from lockstitch.dialects.base import Wire, text_of
+
+_INPUT_ITEM: Final = Item(Part.INPUT)
+_MODEL_ITEM: Final = Item(Part.MODEL)
+_OTHER_ITEM: Final = Item(Part.OTHER)
+
+
+class Chat:
+    """The dialect of the Chat Completions API. Slot n is the n-th tool call of a message."""
+
+    name = "chat"
+    order = Order.NEXT
+
+    def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
+        role = wire.get("role")
+        if role == "assistant":
+            calls = wire.get("tool_calls")
+            if not isinstance(calls, list):
+                return (_MODEL_ITEM,)
+            read = [item for n, call in enumerate(calls) if (item := _call(call, n)) is not None]
+            return read or (_MODEL_ITEM,)
+        if role == "tool":
+            key = text_of(wire.get("tool_call_id"))
+            if key is None:
+                return (_OTHER_ITEM,)
+            content = wire.get("content")
+            short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
+            return (
+                Item(
+                    Part.OUTPUT,
+                    families.CHAT_TOOL,
+                    key,
+                    name=text_of(wire.get("name")),
+                    note=content if short else None,
+                ),
+            )
+        return (_INPUT_ITEM,) if isinstance(role, str) else (_OTHER_ITEM,)
+
+    def may_begin(self, items: Sequence[Item]) -> bool:
+        return True
+
+    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+        return {"role": "tool", "tool_call_id": key, "content": text}
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        return None, [wire]
+
+    def put(self, outputs: list[Wire]) -> list[Wire]:
+        return outputs
+
+    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
+        raise AssertionError("outputs are messages of their own in this dialect")
+
+    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
+        return None
+
+    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+        return wire  # there is one family
+
+    def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
+        if wire.get("role") == "tool":
+            return {**wire, "tool_call_id": new}
+        calls = list(wire["tool_calls"])
+        calls[slot] = {**calls[slot], "id": new}
+        return {**wire, "tool_calls": calls}
+
+    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
+        return {**wire, "content": text}
+
+    def strip_id(self, wire: Wire) -> Wire:
+        return wire  # messages have no id here
+
+
+def _call(call: object, slot: int) -> Item | None:
+    if not isinstance(call, dict):
+        return None
+    key = text_of(call.get("id"))
+    if key is None:
+        return None
+    body = call.get("function", call.get("custom"))
+    name = text_of(body.get("name")) if isinstance(body, dict) else None
+    return Item(Part.CALL, families.CHAT_TOOL, key, name=name, slot=slot)

@@ -1,0 +1,78 @@
+"""Which dialect is this? Told from the items themselves.
+
+Items are looked at in order until one of them can only be of one dialect. Text alone tells
+nothing, and needs nothing: every dialect agrees about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from lockstitch.core.errors import UnknownDialect
+from lockstitch.dialects.base import Dialect
+from lockstitch.dialects.chat import Chat
+from lockstitch.dialects.messages import Messages
+from lockstitch.dialects.realtime import Realtime
+from lockstitch.dialects.responses import ITEM_TYPES, Responses
+
+DIALECTS: Final[dict[str, Dialect]] = {
+    "responses": Responses(),
+    "chat": Chat(),
+    "messages": Messages(),
+    "realtime": Realtime(),
+}
+
+_CHAT_ROLES: Final = frozenset({"tool", "function"})
+_CHAT_PARTS: Final = frozenset({"image_url", "input_audio", "refusal"})
+_MESSAGES_BLOCKS: Final = frozenset(
+    {"tool_use", "tool_result", "server_tool_use", "thinking", "redacted_thinking", "document"}
+)
+_RESPONSES_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
+
+
+def by_name(name: str) -> Dialect:
+    """The dialect of that name."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        known = ", ".join(DIALECTS)
+        raise UnknownDialect(f"There is no dialect {name!r}. Choose one of: {known}.") from None
+
+
+def sign(wire: Mapping[str, Any]) -> str | None:
+    """The dialect that this wire item must be written in, if it tells."""
+    if wire.get("object") == "realtime.item":
+        return "realtime"
+    kind = wire.get("type")
+    if isinstance(kind, str) and kind in ITEM_TYPES and kind != "message":
+        return "responses"
+    role = wire.get("role")
+    if not isinstance(role, str):
+        return None
+    if role in _CHAT_ROLES or isinstance(wire.get("tool_calls"), list):
+        return "chat"
+    content = wire.get("content")
+    if isinstance(content, list):
+        for block in content:
+            block_type = block.get("type") if isinstance(block, dict) else None
+            if not isinstance(block_type, str):
+                continue
+            if block_type in _MESSAGES_BLOCKS or block_type.endswith("_tool_result"):
+                return "messages"
+            if block_type in _CHAT_PARTS:
+                return "chat"
+            if block_type in _RESPONSES_PARTS:
+                return "responses"
+    return "responses" if kind == "message" else None
+
+
+def detect(history: Iterable[object]) -> Dialect:
+    """The dialect of a history; where nothing tells, one that finds nothing wrong with text."""
+    saw_role = False
+    for wire in history:
+        if isinstance(wire, Mapping):
+            name = sign(wire)
+            if name is not None:
+                return DIALECTS[name]
+            saw_role = saw_role or "role" in wire
+    return DIALECTS["chat" if saw_role else "responses"]

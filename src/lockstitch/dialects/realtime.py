@@ -1,0 +1,27 @@
+"""OpenAI Realtime items: Responses items of fewer kinds, in the order of the server's list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockstitch.core import families
+from lockstitch.core.items import Item, Part
+from lockstitch.dialects.responses import Responses
+
+
+class Realtime(Responses):
+    """The dialect of a realtime conversation's items."""
+
+    name = "realtime"
+
+    def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
+        (item,) = super().read(wire)
+        if item.family is not None and item.family not in families.REALTIME_FAMILIES:
+            # A call of another family cannot be in a realtime conversation; if one is, it is a
+            # type this dialect does not know.
+            return (Item(Part.OTHER, id=item.id),)
+        if item.part is Part.INPUT and wire.get("type") == families.FUNCTION.output_type:
+            # "function_call_output.call_id is required": without one it answers nothing.
+            return (Item(Part.OTHER, id=item.id),)
+        return (item,)

@@ -1,0 +1,230 @@
+"""OpenAI Responses: a flat list of items; an output may stand anywhere behind its call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from lockstitch.core import families
+from lockstitch.core.families import Family, Join
+from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.outcomes import Outcome
+from lockstitch.core.pairing import Order
+from lockstitch.dialects.base import Wire, text_of, without
+
+_CALLS: Final = {family.call_type: family for family in families.RESPONSES_FAMILIES}
+_OUTPUTS: Final = {family.output_type: family for family in families.RESPONSES_FAMILIES}
+
+ITEM_TYPES: Final = frozenset(
+    {
+        *_CALLS,
+        *_OUTPUTS,
+        *families.SELF_CONTAINED,
+        "message",
+        "reasoning",
+        "compaction",
+        "compaction_trigger",
+        "item_reference",
+        "additional_tools",
+    }
+)
+"""Every type this dialect knows; others pass through."""
+
+_MODEL_ITEM: Final = Item(Part.MODEL)
+_INPUT_ITEM: Final = Item(Part.INPUT)
+_OTHER_ITEM: Final = Item(Part.OTHER)
+
+
+class Fields(msgspec.Struct, gc=False):
+    """The fields of an item that pairing looks at; whatever they hold is legal.
+
+    `read` makes one from a dictionary; readers of large files decode it from bytes at once."""
+
+    type: Any = None
+    role: Any = None
+    id: Any = None
+    call_id: Any = None
+    name: Any = None
+    approval_request_id: Any = None
+    execution: Any = None
+    output: Any = None
+
+
+def classify(fields: Fields, slot: int = 0) -> Item:
+    """The core item of a Responses item."""
+    kind = fields.type
+    if kind.__class__ is not str:
+        if kind is None:
+            return _untyped(fields, slot)
+        return _OTHER_ITEM
+    item_id = fields.id
+    if item_id.__class__ is not str or not item_id:
+        item_id = None
+    if kind == "message":
+        part = Part.MODEL if fields.role == "assistant" else Part.INPUT
+        return Item(part, id=item_id, slot=slot)
+    family = _CALLS.get(kind)
+    if family is not None:
+        return _call(fields, family, item_id, slot)
+    family = _OUTPUTS.get(kind)
+    if family is not None:
+        return _output(fields, family, item_id, slot)
+    if kind == "reasoning":
+        return Item(Part.REASONING, id=item_id, slot=slot)
+    if kind == "item_reference":
+        return Item(Part.REFERENCE, id=item_id, slot=slot)
+    if kind in families.SELF_CONTAINED:
+        return Item(Part.MODEL, id=item_id, slot=slot)
+    return Item(Part.OTHER, id=item_id, slot=slot) if item_id else _OTHER_ITEM
+
+
+def _untyped(fields: Fields, slot: int) -> Item:
+    """The type may be left out of a message, and of a reference."""
+    item_id = text_of(fields.id)
+    if isinstance(fields.role, str):
+        return Item(Part.MODEL if fields.role == "assistant" else Part.INPUT, id=item_id, slot=slot)
+    return Item(Part.REFERENCE, id=item_id, slot=slot) if item_id else _OTHER_ITEM
+
+
+def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
+    key = fields.call_id
+    if key.__class__ is not str or not key:
+        key = None
+    alias = None
+    if family.join is Join.APPROVAL:
+        key, item_id = item_id, None
+    elif family.join is Join.CALL_ID_OR_ID:
+        key, alias, item_id = (key, item_id, None) if key else (item_id, None, None)
+    name = fields.name if fields.name.__class__ is str else None
+    if key is None:
+        if not family.keyless_call:
+            return Item(Part.OTHER, id=item_id, slot=slot)  # no way to answer it: not ours to judge
+        return Item(
+            Part.CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
+        )
+    lone = family.keyless_call and fields.execution == "server"
+    return Item(Part.CALL, family, key, alias, item_id, name, slot, lone)
+
+
+def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
+    key = fields.call_id
+    if key.__class__ is not str or not key:
+        key = None
+    alias = None
+    if family.join is Join.APPROVAL:
+        key = text_of(fields.approval_request_id)
+    elif family.join is Join.CALL_ID_OR_ID:
+        key, item_id = key or item_id, None
+    lone = False
+    if key is None:
+        if family is families.FUNCTION:
+            return Item(Part.INPUT, id=item_id, slot=slot)  # a named external event
+        if not family.keyless_output:
+            return Item(Part.OTHER, id=item_id, slot=slot)
+        lone = True
+    elif family.keyless_call:
+        lone = fields.execution == "server"
+    note = fields.output
+    if note.__class__ is not str or len(note) > LONGEST_NOTE_CHARACTERS:
+        note = None
+    return Item(Part.OUTPUT, family, key, alias, item_id, None, slot, lone, note)
+
+
+class Responses:
+    """The dialect of the Responses API, and of everything that stores its items."""
+
+    name = "responses"
+    order = Order.ANYWHERE
+
+    def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
+        get = wire.get
+        return (
+            classify(
+                Fields(
+                    get("type"),
+                    get("role"),
+                    get("id"),
+                    get("call_id"),
+                    get("name"),
+                    get("approval_request_id"),
+                    get("execution"),
+                    get("output"),
+                )
+            ),
+        )
+
+    def may_begin(self, items: Sequence[Item]) -> bool:
+        return True
+
+    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+        finished = outcome is Outcome.FINISHED
+        if family is families.MCP_APPROVAL:
+            return {
+                "type": family.output_type,
+                "approval_request_id": key,
+                "approve": False,
+                "reason": text,
+            }
+        if family is families.LOCAL_SHELL:
+            # The form Codex writes and OpenAI accepts. It also says which call it answers.
+            return {"type": families.FUNCTION.output_type, "call_id": key, "output": text}
+        wire: Wire = {"type": family.output_type, "call_id": key}
+        if family is families.COMPUTER:
+            wire["output"] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
+            wire["status"] = "completed" if finished else "incomplete"
+        elif family is families.SHELL:
+            ended = {"type": "exit", "exit_code": 0} if finished else {"type": "timeout"}
+            wire["output"] = [{"stdout": text, "stderr": "", "outcome": ended}]
+        elif family is families.APPLY_PATCH:
+            wire["status"] = "completed" if finished else "failed"
+            wire["output"] = text
+        elif family is families.TOOL_SEARCH:
+            wire.update(execution="client", status="incomplete", tools=[])
+        elif family is families.PROGRAM:
+            wire.update(id=f"{key}_output", result=text, status="incomplete")
+        else:
+            wire["output"] = text
+        return wire
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        return None, [wire]
+
+    def put(self, outputs: list[Wire]) -> list[Wire]:
+        return outputs
+
+    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
+        raise AssertionError("outputs are items of their own in this dialect")
+
+    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
+        return None
+
+    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+        key = text_of(wire.get("call_id")) or text_of(wire.get("approval_request_id"))
+        key = key or text_of(wire.get("id"))
+        was = wire.get("output", wire.get("result"))
+        both_text = family in (families.FUNCTION, families.CUSTOM)
+        if both_text and isinstance(was, str | list):
+            changed: Wire = {**wire, "type": family.output_type}
+            changed.setdefault("call_id", key)
+            return changed
+        text = was if isinstance(was, str) else msgspec.json.encode(was).decode()
+        return self.output(family, key, text, Outcome.FINISHED)
+
+    def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
+        joining = ("call_id", "id", "approval_request_id")
+        return {k: new if k in joining and v == old else v for k, v in wire.items()}
+
+    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
+        return {**wire, "output": text}
+
+    def strip_id(self, wire: Wire) -> Wire:
+        return without(wire, "id")
+
+
+_BLANK_IMAGE: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
+    "WjR9awAAAABJRU5ErkJggg=="
+)
+"""A screenshot of nothing: a computer call can only be answered with an image."""

@@ -1,0 +1,207 @@
+"""The library's front door: check, mend and trim lists of wire items.
+
+Lists of dictionaries in, the same out. Items that are not touched are the very objects that were
+passed; objects of an SDK (anything with `model_dump`) are read as what they would send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from lockstitch.core import mending, trimming
+from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Item, Part
+from lockstitch.core.mending import Edit, Policy
+from lockstitch.core.outcomes import Evidence
+from lockstitch.core.pairing import Pairing, Testimony
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.detection import by_name, detect
+from lockstitch.dialects.rewriting import rewrite_all
+
+BYTES_PER_TOKEN = 4
+"""The usual rule of thumb for English and code, where the caller passes no counting function."""
+
+
+class Mended(list[Any]):
+    """A mended history: a list of wire items, with what was done to it."""
+
+    edits: list[Edit]
+    removed: list[Any]
+    """Items that were removed or written over, as they were."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.edits)
+
+
+def check(
+    items: Iterable[Any],
+    *,
+    dialect: str | None = None,
+    anchored: bool = False,
+    evidence: Mapping[str, Evidence] | None = None,
+) -> list[Finding]:
+    """What is wrong with a history; an empty list if a provider will take it.
+
+    ``anchored``: the items are a delta behind `previous_response_id` or a conversation, where an
+    output without its call is right. ``evidence``: what you know of calls, by call id."""
+    history = _wires(items)
+    return _check(_dialect(history, dialect), history, anchored, evidence)
+
+
+def mend(
+    items: Iterable[Any],
+    *,
+    dialect: str | None = None,
+    anchored: bool = False,
+    policy: Policy | None = None,
+    evidence: Mapping[str, Evidence] | None = None,
+) -> Mended:
+    """A history that checks clean, made from this one; see `Policy` for what it may do.
+
+    The list that is returned also has `edits` and `removed`. Mending what is whole changes
+    nothing. Raises `CannotMend`, having changed nothing, if the result would not be whole."""
+    originals = list(items)
+    history = _wires(originals)
+    chosen = _dialect(history, dialect)
+    mended = Mended()
+    mended.edits = []
+    mended.removed = []
+    current: list[Any] = originals
+    for _ in range(mending.MOST_ROUNDS):
+        findings = _check(chosen, history, anchored, evidence)
+        edits = mending.plan(findings, policy, evidence=evidence)
+        if not edits:
+            break
+        history, origins, removed = rewrite_all(chosen, history, edits)
+        current = [
+            wire if origin is None else current[origin]
+            for wire, origin in zip(history, origins, strict=True)
+        ]
+        mended.edits += edits
+        mended.removed += [wire for _, wire in removed]
+    else:
+        left = "; ".join(str(finding) for finding in findings[:3])
+        raise CannotMend(
+            f"Still not whole after {mending.MOST_ROUNDS} rounds of mending: {left}. "
+            "Nothing was changed. Please report this history."
+        )
+    mended += current
+    return mended
+
+
+def trim(
+    items: Iterable[Any],
+    *,
+    max_items: int | None = None,
+    max_bytes: int | None = None,
+    max_tokens: int | None = None,
+    count: Callable[[Any], int] | None = None,
+    keep_leading: bool = False,
+    dialect: str | None = None,
+) -> list[Any]:
+    """The newest part of a history within the limits, cut where nothing is torn apart.
+
+    ``count`` gives the tokens of one item; without it, a token is taken to be 4 bytes of JSON.
+    ``keep_leading`` keeps the system and developer items at the start, within the limits; raises
+    `CannotTrim` if they alone do not fit. The result may be empty otherwise: when even the newest
+    whole part is larger than a limit."""
+    originals = list(items)
+    history = _wires(originals)
+    chosen = _dialect(history, dialect)
+    core = [chosen.read(wire) for wire in history]
+    allowed = trimming.cut_points(core)
+    leading = _leading(history) if keep_leading else 0
+    for at in range(len(history)):
+        if allowed[at] and at > leading and not chosen.may_begin(core[at]):
+            allowed[at] = False
+    if leading:
+        allowed[leading] = allowed[leading] and _whole(core[:leading])
+
+    def size(at: int) -> int:
+        return len(msgspec.json.encode(history[at]))
+
+    def tokens(at: int) -> int:
+        return count(originals[at]) if count else -(-size(at) // BYTES_PER_TOKEN)
+
+    limits: list[tuple[Callable[[int], int], int]] = []
+    if max_items is not None:
+        limits.append((lambda at: 1, max_items))
+    if max_bytes is not None:
+        limits.append((size, max_bytes))
+    if max_tokens is not None:
+        limits.append((tokens, max_tokens))
+    for cost, most in limits:
+        needed = sum(cost(at) for at in range(leading))
+        if needed > most:
+            raise CannotTrim(
+                f"The {leading} leading system and developer items alone take {needed}, and the "
+                f"limit is {most}. Raise the limit, or pass keep_leading=False."
+            )
+    first = trimming.newest(allowed, limits, leading=leading)
+    return originals[:leading] + originals[first:]
+
+
+def _whole(core: Sequence[Sequence[Item]]) -> bool:
+    return all(item.part is Part.INPUT for items in core for item in items)
+
+
+def _leading(history: Sequence[Wire]) -> int:
+    for at, wire in enumerate(history):
+        if wire.get("role") not in ("system", "developer"):
+            return at
+    return len(history)
+
+
+def _check(
+    dialect: Dialect,
+    history: Sequence[Wire],
+    anchored: bool,
+    evidence: Mapping[str, Evidence] | None,
+) -> list[Finding]:
+    pairing = Pairing(dialect.order)
+    for at, wire in enumerate(history):
+        for item in dialect.read(wire):
+            pairing.add(item, at)
+            if evidence and item.part is Part.CALL and item.key is not None:
+                known = evidence.get(item.key)
+                if known is not None:
+                    pairing.witness(item.key, Testimony(at, partial(_same, known)))
+    return pairing.finish(anchored=anchored)
+
+
+def _same(evidence: Evidence) -> Evidence:
+    return evidence
+
+
+def _dialect(history: Sequence[Wire], name: str | None) -> Dialect:
+    return detect(history) if name is None else by_name(name)
+
+
+def _wires(items: Iterable[Any]) -> list[Wire]:
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise NotAHistory(
+            f"Expected a list of items or messages, got {type(items).__name__}. "
+            "For a file, use the command line: lockstitch check PATH."
+        )
+    return [_wire(item, n) for n, item in enumerate(items)]
+
+
+def _wire(item: Any, n: int) -> Wire:
+    if isinstance(item, dict):
+        return item
+    if isinstance(item, Mapping):
+        return dict(item)
+    dump = getattr(item, "model_dump", None)
+    if dump is not None:
+        dumped = dump(mode="json", exclude_unset=True)
+        if isinstance(dumped, dict):
+            return dumped
+    raise NotAHistory(
+        f"Item {n} is a {type(item).__name__}. A history holds dictionaries, or objects of an SDK "
+        "that have model_dump()."
+    )

@@ -1,0 +1,129 @@
+"""Hypothesis strategies: histories in every dialect, whole and broken.
+
+Few keys and few ids, so that every kind of collision happens often."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from lockstitch.core import families
+
+KEYS = ["call_a", "call_b", "call_c"]
+IDS = ["item_1", "item_2", "item_3", "item_4"]
+
+keys = st.sampled_from(KEYS)
+ids = st.one_of(st.none(), st.sampled_from(IDS))
+texts = st.sampled_from(["ok", "aborted", "it was 21 degrees", ""])
+
+
+def _clean(wire: dict) -> dict:
+    return {name: value for name, value in wire.items() if value is not None}
+
+
+@st.composite
+def responses_items(draw):
+    family = draw(st.sampled_from(families.RESPONSES_FAMILIES))
+    kind = draw(st.integers(0, 11))
+    if kind <= 3:
+        call = {"type": family.call_type, "call_id": draw(keys), "name": "t", "id": draw(ids)}
+        if family is families.MCP_APPROVAL:
+            call = {"type": family.call_type, "id": draw(keys), "name": "t"}
+        if family is families.LOCAL_SHELL:
+            call["id"] = draw(st.sampled_from([*KEYS, "lsh_1", None]))
+        if family is families.TOOL_SEARCH:
+            call["call_id"] = draw(st.one_of(st.none(), keys))
+            call["execution"] = draw(st.sampled_from([None, "server", "client"]))
+        return _clean(call)
+    if kind <= 7:
+        output = {
+            "type": family.output_type,
+            "call_id": draw(keys),
+            "id": draw(ids),
+            "output": draw(texts),
+        }
+        if family is families.MCP_APPROVAL:
+            output = {"type": family.output_type, "approval_request_id": draw(keys)}
+        if family is families.LOCAL_SHELL:
+            output = {"type": family.output_type, "id": draw(keys), "output": draw(texts)}
+        if family in (families.TOOL_SEARCH, families.FUNCTION):
+            output["call_id"] = draw(st.one_of(st.none(), keys))
+        return _clean(output)
+    if kind == 8:
+        return _clean({"type": "reasoning", "id": draw(ids), "summary": []})
+    if kind == 9:
+        return {"type": draw(st.sampled_from(["item_reference", "compaction", "a_new_type"]))}
+    role = draw(st.sampled_from(["user", "assistant", "developer"]))
+    return _clean({"type": "message", "role": role, "content": "hm", "id": draw(ids)})
+
+
+@st.composite
+def chat_messages(draw):
+    kind = draw(st.integers(0, 5))
+    if kind <= 1:
+        made = draw(st.lists(keys, max_size=3))
+        calls = [{"id": key, "type": "function", "function": {"name": "t"}} for key in made]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+    if kind <= 3:
+        return {"role": "tool", "tool_call_id": draw(keys), "content": draw(texts)}
+    return {"role": draw(st.sampled_from(["user", "system", "assistant"])), "content": "hm"}
+
+
+@st.composite
+def anthropic_messages(draw):
+    role = draw(st.sampled_from(["user", "assistant"]))
+    block = st.one_of(
+        st.builds(lambda key: {"type": "tool_use", "id": key, "name": "t"}, keys),
+        st.builds(lambda key: {"type": "server_tool_use", "id": key, "name": "web_search"}, keys),
+        st.just({"type": "text", "text": "hm"}),
+        st.just({"type": "thinking", "thinking": "…", "signature": "s"}),
+    )
+    if role == "user":
+        block = st.one_of(
+            st.builds(
+                lambda key, text: {"type": "tool_result", "tool_use_id": key, "content": text},
+                keys,
+                texts,
+            ),
+            st.just({"type": "text", "text": "hm"}),
+        )
+    content = draw(st.one_of(st.just("hm"), st.lists(block, min_size=1, max_size=3)))
+    return {"role": role, "content": content}
+
+
+HISTORIES = {
+    "responses": st.lists(responses_items(), max_size=14),
+    "realtime": st.lists(responses_items(), max_size=14),
+    "chat": st.lists(chat_messages(), max_size=10),
+    "messages": st.lists(anthropic_messages(), max_size=8),
+}
+
+dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
+    lambda name: st.tuples(st.just(name), HISTORIES[name])
+)
+
+_scalars = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.sampled_from(["", "x", "é"]))
+anything = st.one_of(
+    _scalars,
+    st.lists(_scalars, max_size=2),
+    st.dictionaries(st.sampled_from(["type", "id", "name", "text"]), _scalars, max_size=2),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["type", "id", "name", "tool_use_id", "function"]),
+            st.one_of(_scalars, st.sampled_from(["tool_use", "tool_result"])),
+            max_size=3,
+        ),
+        max_size=2,
+    ),
+)
+
+hostile_items = st.dictionaries(
+    st.sampled_from(
+        ["type", "role", "id", "call_id", "content", "tool_calls", "output", "name", "object"]
+    ),
+    st.one_of(
+        anything,
+        st.sampled_from([family.call_type for family in families.ALL_FAMILIES]),
+        st.sampled_from(["assistant", "tool", "user", "message", "reasoning"]),
+    ),
+    max_size=6,
+)

@@ -4,9 +4,17 @@ Few keys and few ids, so that every kind of collision happens often."""
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import strategies as st
 
 from lockstitch.core import families
+
+
+def examples(count: int) -> int:
+    """How many examples a property gets; THOROUGH=20 tries twenty times as many."""
+    return count * int(os.environ.get("THOROUGH", "1"))
+
 
 KEYS = ["call_a", "call_b", "call_c"]
 IDS = ["item_1", "item_2", "item_3", "item_4"]

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.generated import HISTORIES, dialects_and_histories, hostile_items
+from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 
 import lockstitch
 from lockstitch.dialects import DIALECTS
@@ -28,7 +28,7 @@ USER = {"role": "user", "content": "hello"}
 # --- properties --------------------------------------------------------------------------------
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(dialects_and_histories)
 def test_a_mended_history_checks_clean_and_is_a_fixed_point(pair):
     dialect, history = pair
@@ -39,15 +39,18 @@ def test_a_mended_history_checks_clean_and_is_a_fixed_point(pair):
     assert again.edits == []
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(dialects_and_histories)
 def test_a_mended_history_keeps_the_last_output_too_when_told_so(pair):
     dialect, history = pair
     policy = lockstitch.Policy(keep="last")
-    assert lockstitch.check(lockstitch.mend(history, dialect=dialect, policy=policy), dialect=dialect) == []
+    assert (
+        lockstitch.check(lockstitch.mend(history, dialect=dialect, policy=policy), dialect=dialect)
+        == []
+    )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(dialects_and_histories)
 def test_mending_is_deterministic_and_leaves_its_input_alone(pair):
     dialect, history = pair
@@ -58,7 +61,7 @@ def test_mending_is_deterministic_and_leaves_its_input_alone(pair):
     assert history == before
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(dialects_and_histories)
 def test_mending_never_removes_a_call(pair):
     dialect, history = pair
@@ -70,7 +73,7 @@ def test_mending_never_removes_a_call(pair):
     assert calls(lockstitch.mend(history, dialect=dialect)) == calls(history)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(dialects_and_histories)
 def test_mending_loses_nothing_that_is_not_in_its_report(pair):
     dialect, history = pair
@@ -94,7 +97,7 @@ def _texts(value):
             yield from _texts(inner)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(dialects_and_histories, st.integers(0, 12), st.booleans())
 def test_trimming_never_yields_a_finding_that_was_not_there(pair, most, keep_leading):
     dialect, history = pair
@@ -111,7 +114,7 @@ def test_trimming_never_yields_a_finding_that_was_not_there(pair, most, keep_lea
     assert not after - before
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(hostile_items, max_size=8), st.sampled_from([None, *HISTORIES]))
 def test_no_items_make_check_raise(items, dialect):
     for finding in lockstitch.check(items, dialect=dialect):
@@ -119,7 +122,7 @@ def test_no_items_make_check_raise(items, dialect):
         assert finding.code.startswith("LS")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(hostile_items, max_size=8), st.sampled_from([None, *HISTORIES]))
 def test_no_items_make_mend_raise(items, dialect):
     mended = lockstitch.mend(items, dialect=dialect)

@@ -6,8 +6,7 @@ passed; objects of an SDK (anything with `model_dump`) are read as what they wou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -17,7 +16,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item, Part
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence
-from lockstitch.core.pairing import Pairing, Testimony
+from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import by_name, detect
 from lockstitch.dialects.rewriting import rewrite_all
@@ -163,19 +162,15 @@ def _check(
     anchored: bool,
     evidence: Mapping[str, Evidence] | None,
 ) -> list[Finding]:
-    pairing = Pairing(dialect.order)
+    pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
     for at, wire in enumerate(history):
         for item in dialect.read(wire):
             pairing.add(item, at)
             if evidence and item.part is Part.CALL and item.key is not None:
                 known = evidence.get(item.key)
                 if known is not None:
-                    pairing.witness(item.key, Testimony(at, partial(_same, known)))
+                    pairing.witness(item.key, known, at)
     return pairing.finish(anchored=anchored)
-
-
-def _same(evidence: Evidence) -> Evidence:
-    return evidence
 
 
 def _dialect(history: Sequence[Wire], name: str | None) -> Dialect:

@@ -7,8 +7,9 @@ What to do about a finding is not decided here (`mending`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -28,11 +29,8 @@ class Order(Enum):
     NEXT_TURN = "at the start of the turn that follows the calls"
 
 
-class Testimony(Struct, frozen=True):
-    """Something outside the pair that tells how a call ended; read only if it is needed."""
-
-    at: int
-    read: Callable[[], Evidence | None]
+Witness: TypeAlias = Callable[[Any, int], Evidence | None]
+"""Reads testimony: whatever was passed to `Pairing.witness`, and where it stood."""
 
 
 class Cut(Struct, frozen=True):
@@ -43,49 +41,53 @@ class Cut(Struct, frozen=True):
     """``compaction`` or ``rollback``."""
 
 
-class _Group:
+class _Group(Struct, eq=False, gc=False):
     """Calls that the model made at once."""
 
-    __slots__ = ("answered", "calls", "interrupted", "into", "last", "sealed")
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.answered = 0
-        self.last = Place(0)
-        self.sealed = False
-        self.into: int | None = None
-        self.interrupted: Place | None = None
+    calls: int = 0
+    answered: int = 0
+    last_at: int = -1
+    last_slot: int = 0
+    sealed: bool = False
+    into: int | None = None
+    interrupted: Place | None = None
 
 
-class OpenCall:
-    """A call that waits for its output."""
+class OpenCall(Struct, eq=False, gc=False):
+    """A call that waits for its output, or waited for it."""
 
-    __slots__ = ("answer", "cut", "first", "group", "item", "place", "testimony", "wrong")
-
-    def __init__(self, item: Item, place: Place, group: _Group) -> None:
-        self.item = item
-        self.place = place
-        self.group = group
-        self.testimony: Testimony | None = None
-        self.answer: Place | None = None
-        self.wrong: tuple[Item, Place] | None = None
-        self.first: OpenCall | None = None
-        self.cut: Cut | None = None
+    item: Item
+    at: int
+    group: _Group
+    testimony: Any = None
+    """What else tells how the call ended; read only if it is needed."""
+    testimony_at: int = 0
+    answer_at: int | None = None
+    answer_slot: int = 0
+    wrong: tuple[Item, Place] | None = None
+    """An output of another family that names this call."""
+    first: OpenCall | None = None
+    """An earlier call that was still open under the same key."""
+    cut: Cut | None = None
+    early: list[tuple[Item, Place]] | None = None
+    """Outputs with this key that stood before the call."""
 
     def __repr__(self) -> str:
         return f"<OpenCall {self.item.key} ({self.item.name}) at {self.place}>"
 
-    def evidence(self) -> Evidence | None:
-        if self.testimony is not None:
-            return self.testimony.read()
-        if self.item.family is not None and self.item.family.asks_first:
-            # An approval that nobody gave: the act it asks for cannot have begun.
-            return Evidence(Outcome.NEVER_STARTED, "was never approved", "Nobody approved it.")
-        return None
+    @property
+    def place(self) -> Place:
+        return Place(self.at, self.item.slot)
+
+    @property
+    def answer(self) -> Place | None:
+        return None if self.answer_at is None else Place(self.answer_at, self.answer_slot)
 
 
-_MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
-_FOLLOWED_BY = {Part.INPUT: "a message from outside", Part.OUTPUT: "an output"}
+# Bound once: looking a member up in its enum costs more than all else that `add` does to it.
+_CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
+_MODEL, _INPUT, _REFERENCE, _OTHER = Part.MODEL, Part.INPUT, Part.REFERENCE, Part.OTHER
+_MODEL_SIDE = frozenset({_CALL, _REASONING, _MODEL})
 
 KEYLESS = ""
 """The key under which calls without one are joined by position."""
@@ -101,19 +103,25 @@ class Pairing:
         ids: Seen[int] | None = None,
         keys: Seen[OpenCall] | None = None,
         cut: Mapping[str, Cut] | None = None,
+        read: Witness | None = None,
     ) -> None:
         self.order = order
         self._adjacent = order is not Order.ANYWHERE
         self.ids: Seen[int] = Seen() if ids is None else ids
         self.keys: Seen[OpenCall] = Seen() if keys is None else keys
         """Keys of calls that have their output."""
-        self._cut = {} if cut is None else cut
-        """Calls that were taken away before this history begins."""
-        self._open: dict[str, list[OpenCall]] = {}
+        self.cut: dict[str, Cut] = {} if cut is None else dict(cut)
+        """Calls that were taken away: their outputs are half pairs, not orphans."""
+        self._read = read
+        self._open: dict[str, OpenCall] = {}
+        """The call that the next output with this key answers."""
+        self._queued: dict[str, list[OpenCall]] = {}
+        """Further calls under the same key, in order."""
         self._orphans: dict[str, list[tuple[Item, Place]]] = {}
         self._denied: dict[str, tuple[OpenCall, Place, str]] = {}
         self._reused: list[OpenCall] = []
-        self._dangling: list[tuple[Item, Place]] = []
+        self._with_early: list[OpenCall] = []
+        self._dangling: list[tuple[Item, int]] = []
         self._group: _Group | None = None
         self._last_input = -1
         self._last_reference = -1
@@ -125,15 +133,15 @@ class Pairing:
 
     # --- the state, at any point ---------------------------------------------------------------
 
-    def open_calls(self) -> Iterator[OpenCall]:
+    def open_calls(self) -> list[OpenCall]:
         """The calls that have no output so far, in the order they were made."""
-        calls = {call.place: call for queue in self._open.values() for call in queue}
-        return iter([calls[place] for place in sorted(calls)])
+        calls = [*self._open.values(), *(c for queue in self._queued.values() for c in queue)]
+        by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
+        return [by_place[place] for place in sorted(by_place)]
 
     def open_call(self, key: str) -> OpenCall | None:
         """The call that an output with this key would answer now."""
-        queue = self._open.get(key)
-        return queue[0] if queue else None
+        return self._open.get(key)
 
     def suspects(self) -> tuple[set[str], set[str]]:
         """Item ids and keys that need a second reading; see `seen`."""
@@ -144,135 +152,168 @@ class Pairing:
     def add(self, item: Item, at: int) -> Finding | None:
         """Take the next item. Returns a finding that is certain already and about this item."""
         part = item.part
-        if part is Part.OUTPUT:
+        if part is _OUTPUT:
             return self._output(item, at)
         if item.id is not None:
             before = self.ids.add(item.id, at)
             if before is not None:
                 self._found_duplicate(item, Place(at, item.slot), before)
-        if part is Part.REASONING:
+        if part is _REASONING:
             if item.id is not None:
-                self._dangling.append((item, Place(at, item.slot)))
+                self._dangling.append((item, at))
         elif self._dangling:
-            if part is Part.INPUT:
-                self._part_reasoning(_FOLLOWED_BY[part])
+            if part is _INPUT:
+                self._part_reasoning("a message from outside")
             else:
                 self._dangling.clear()
         if self._adjacent:
             self._may_interrupt(item, at)
-        if part is Part.CALL:
+        if part is _CALL:
             self._call(item, at)
-        elif part is Part.INPUT:
+        elif part is _INPUT:
             self._last_input = at
-            self._seal()
-        elif part is Part.REFERENCE:
+            if self._group is not None:
+                self._group.sealed = True
+        elif part is _REFERENCE:
             self._last_reference = at
             if self._first_reference is None:
                 self._first_reference = at
         return None
 
-    def witness(self, key: str, testimony: Testimony) -> None:
-        """Note that something tells how the call with this key ended."""
-        queue = self._open.get(key)
-        if queue:
-            queue[0].testimony = testimony
-        elif key in self._denied:
+    def witness(self, key: str, testimony: object, at: int) -> None:
+        """Note that something, at ``at``, tells how the call with this key ended."""
+        call = self._open.get(key)
+        if call is not None:
+            call.testimony = testimony
+            call.testimony_at = at
+        elif self._denied and key in self._denied:
             call, place, text = self._denied.pop(key)
             call.testimony = testimony
+            call.testimony_at = at
             self._contradict(call, place, text)
 
     def lose(self, key: str, cut: Cut) -> None:
         """Note that the output of an open call existed, and was cut away."""
-        queue = self._open.get(key)
-        if queue:
-            queue[0].cut = cut
+        call = self._open.get(key)
+        if call is not None:
+            call.cut = cut
 
     # --- calls and outputs ---------------------------------------------------------------------
 
     def _call(self, item: Item, at: int) -> None:
-        key = item.key if item.key is not None else KEYLESS
-        place = Place(at, item.slot)
         family = item.family
         assert family is not None
         group = self._group
         if family.by_server or item.lone:
             group = _Group()
-        elif group is None or group.sealed or (self.order is Order.NEXT and group.last.at != at):
+        elif group is None or group.sealed or (self.order is Order.NEXT and group.last_at != at):
             group = self._group = _Group()
         group.calls += 1
-        group.last = place
-        call = OpenCall(item, place, group)
-        queue = self._open.setdefault(key, [])
-        if queue and key != KEYLESS:
-            call.first = queue[0]
-            self._reused.append(call)
-        queue.append(call)
+        group.last_at = at
+        group.last_slot = item.slot
+        call = OpenCall(item, at, group)
+        key = item.key if item.key is not None else KEYLESS
+        if key not in self._open:
+            self._open[key] = call
+        else:
+            if key != KEYLESS:
+                call.first = self._open[key]
+                self._reused.append(call)
+            self._queued.setdefault(key, []).append(call)
+        if self._orphans:
+            # Outputs that came too early can only be meant for the next call with their key.
+            early = self._orphans.pop(key, []) + self._orphans.pop(item.alias or key, [])
+            if early:
+                call.early = early
+                self._with_early.append(call)
         if item.alias is not None and item.alias != key:
-            self._open.setdefault(item.alias, []).append(call)
+            if item.alias not in self._open:
+                self._open[item.alias] = call
+            else:
+                self._queued.setdefault(item.alias, []).append(call)
 
     def _output(self, item: Item, at: int) -> Finding | None:
         if self._dangling:
-            self._part_reasoning(_FOLLOWED_BY[Part.OUTPUT])
-        place = Place(at, item.slot)
+            self._part_reasoning("an output")
+        finding = None
         key = item.key if item.key is not None else KEYLESS
-        queue = self._open.get(key)
-        if queue is None:
-            finding = None if item.lone else self._unasked(item, key, place)
-            self._check_id(item, place, finding)
-            self._seal()
-            return finding
-        call = queue[0]
-        family, output_family = call.item.family, item.family
-        assert family is not None
-        assert output_family is not None
-        if family is not output_family and not family.accepts(output_family):
-            finding = self._wrong_family(call, item, place)
-            self._check_id(item, place, finding)
-            self._seal()
-            return finding
-        self._close(call, place)
+        call = self._open.get(key)
+        if call is None:
+            if not item.lone:
+                finding = self._unasked(item, key, Place(at, item.slot))
+        else:
+            family, output_family = call.item.family, item.family
+            if family is not output_family and not _accepts(family, output_family):
+                finding = self._wrong_family(call, item, Place(at, item.slot))
+            else:
+                finding = self._answer(call, item, key, at)
+        if self._group is not None and not (item.family and item.family.by_server):
+            self._group.sealed = True
+        if item.id is not None:
+            before = self.ids.add(item.id, at)
+            if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
+                self._found_duplicate(item, Place(at, item.slot), before)
+        return finding
+
+    def _answer(self, call: OpenCall, item: Item, key: str, at: int) -> Finding | None:
+        """An output that answers an open call."""
+        call.answer_at = at
+        call.answer_slot = item.slot
+        if call.item.alias is None and not self._queued:
+            del self._open[key]
+            if key:
+                self.keys.replace(key, call)
+        else:
+            self._close(call)
+        if call.wrong is not None:
+            self._overtaken(call)
         finding = None
         group = call.group
         group.answered += 1
-        if self._adjacent and not family.by_server:
-            if group.into is None and at != group.last.at:
+        if self._adjacent and not (call.item.family and call.item.family.by_server):
+            if group.into is None and at != group.last_at:
                 group.into = at
             if group.interrupted is not None:
+                place = Place(at, item.slot)
                 finding = self._found(rules.NOT_ADJACENT, place, call, other=group.interrupted)
-        if not family.by_server:
-            self._seal()
         if item.note is not None and denies_running(item.note):
             if call.testimony is not None:
-                self._contradict(call, place, item.note)
+                self._contradict(call, Place(at, item.slot), item.note)
             else:
-                self._denied[key] = (call, place, item.note)
-        self._check_id(item, place, finding)
+                self._denied[key] = (call, Place(at, item.slot), item.note)
         return finding
 
-    def _close(self, call: OpenCall, place: Place) -> None:
-        call.answer = place
-        for name in (call.item.key if call.item.key is not None else KEYLESS, call.item.alias):
-            if name is None:
+    def _close(self, call: OpenCall) -> None:
+        """Take a call out of every queue it stands in."""
+        for key in (call.item.key if call.item.key is not None else KEYLESS, call.item.alias):
+            if key is None:
                 continue
-            queue = self._open.get(name)
-            if queue and call in queue:
+            queue = self._queued.get(key, [])
+            if self._open.get(key) is call:
+                if queue:
+                    self._open[key] = queue.pop(0)
+                else:
+                    del self._open[key]
+            elif call in queue:
                 queue.remove(call)
-                if not queue:
-                    del self._open[name]
-                if name:
-                    self.keys.replace(name, call)
-        if call.wrong is not None:
-            # The right output came after one of the wrong family: that one answers nothing.
-            item, wrong_place = call.wrong
-            self._found(
-                rules.WRONG_FAMILY,
-                wrong_place,
-                call,
-                other=call.place,
-                answer=place,
-                detail=_output_type(item),
-            )
-            call.wrong = None
+            if not queue:
+                self._queued.pop(key, None)
+            if key:
+                self.keys.replace(key, call)
+
+    def _overtaken(self, call: OpenCall) -> None:
+        """The right output came after one of the wrong family: that one answers nothing."""
+        assert call.wrong is not None
+        item, place = call.wrong
+        call.wrong = None
+        self._found(
+            rules.WRONG_FAMILY,
+            place,
+            call,
+            other=call.place,
+            answer=call.answer,
+            detail=_output_type(item),
+        )
 
     def _unasked(self, item: Item, key: str, place: Place) -> Finding | None:
         """An output that no open call waits for."""
@@ -288,37 +329,27 @@ class Pairing:
             return None
         return self._found(rules.SECOND_OUTPUT, place, call, other=call.wrong[1])
 
-    def _check_id(self, item: Item, place: Place, finding: Finding | None) -> None:
-        if item.id is None:
-            return
-        before = self.ids.add(item.id, place.at)
-        if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
-            self._found_duplicate(item, place, before)
-
     # --- neighbours ----------------------------------------------------------------------------
-
-    def _seal(self) -> None:
-        if self._group is not None:
-            self._group.sealed = True
 
     def _may_interrupt(self, item: Item, at: int) -> None:
         """In a dialect that wants outputs at once: does this item come between?"""
         group = self._group
-        if group is None or group.last.at == at:
+        if group is None or group.last_at == at:
             return
         if (
             self.order is Order.NEXT_TURN
             and not group.sealed
-            and (item.part in _MODEL_SIDE or item.part is Part.OTHER)
+            and (item.part in _MODEL_SIDE or item.part is _OTHER)
         ):
             return
-        if group.into is None and item.part is Part.INPUT:
+        if group.into is None and item.part is _INPUT:
             group.into = at
         if group.answered < group.calls and group.interrupted is None:
             group.interrupted = Place(at, item.slot)
 
     def _part_reasoning(self, follower: str) -> None:
-        for item, place in self._dangling:
+        for item, at in self._dangling:
+            place = Place(at, item.slot)
             self._found(rules.REASONING_PARTED, place, None, key=item.id, detail=follower)
         self._dangling.clear()
 
@@ -340,9 +371,10 @@ class Pairing:
                 answer=call.answer or (call.wrong[1] if call.wrong else None),
             )
         if not anchored:
-            for key, outputs in self._orphans.items():
-                for item, place in outputs:
-                    self._orphan(key, item, place)
+            orphans = [one for outputs in self._orphans.values() for one in outputs]
+            orphans += [one for call in self._with_early for one in call.early or ()]
+            for item, place in orphans:
+                self._orphan(item, place)
         self._findings.sort(key=lambda finding: (finding.place, finding.rule.code))
         return self._findings
 
@@ -356,16 +388,16 @@ class Pairing:
                 rules.WRONG_FAMILY, place, call, other=call.place, detail=_output_type(wrong)
             )
             return
-        if item.lone or (family.by_server and self._last_input < call.place.at):
+        if item.lone or (family.by_server and self._last_input < call.at):
             return
-        if self._last_reference > call.place.at:
+        if self._last_reference > call.at:
             return
-        early = self._claim_early(item, call.place)
+        early = self._claim_early(call)
         if early is not None:
             self._found(rules.OUTPUT_BEFORE_CALL, early, call, other=call.place)
             group.answered += 1
             return
-        evidence = call.evidence()
+        evidence = self._evidence(call)
         if call.cut is not None:
             self._found(
                 rules.HALF_PAIR_LEFT,
@@ -387,23 +419,18 @@ class Pairing:
         else:
             self._found(rules.NO_OUTPUT, call.place, call, evidence=evidence)
 
-    def _claim_early(self, call: Item, place: Place) -> Place | None:
-        assert call.family is not None
-        for key in (call.key, call.alias):
-            orphans = self._orphans.get(key) if key else None
-            if not orphans:
-                continue
-            for n, (item, early) in enumerate(orphans):
-                assert item.family is not None
-                if early < place and call.family.accepts(item.family):
-                    del orphans[n]
-                    return early
+    def _claim_early(self, call: OpenCall) -> Place | None:
+        for n, (item, place) in enumerate(call.early or ()):
+            if _accepts(call.item.family, item.family):
+                assert call.early is not None
+                del call.early[n]
+                return place
         return None
 
-    def _orphan(self, key: str, item: Item, place: Place) -> None:
+    def _orphan(self, item: Item, place: Place) -> None:
         if self._first_reference is not None and self._first_reference < place.at:
             return  # the call may be behind the reference
-        cut = self._cut.get(key)
+        cut = self.cut.get(item.key or KEYLESS)
         if cut is not None:
             self._found(
                 rules.HALF_PAIR_LEFT, place, None, key=item.key, other=Place(cut.at), detail=cut.by
@@ -411,10 +438,18 @@ class Pairing:
         else:
             self._found(rules.ORPHAN_OUTPUT, place, None, key=item.key, name=item.name)
 
+    def _evidence(self, call: OpenCall) -> Evidence | None:
+        if call.testimony is not None and self._read is not None:
+            return self._read(call.testimony, call.testimony_at)
+        if call.item.family is not None and call.item.family.asks_first:
+            # An approval that nobody gave: the act it asks for cannot have begun.
+            return Evidence(Outcome.NEVER_STARTED, "was never approved", "Nobody approved it.")
+        return None
+
     # --- making findings -----------------------------------------------------------------------
 
     def _contradict(self, call: OpenCall, place: Place, text: str) -> None:
-        evidence = call.evidence()
+        evidence = self._evidence(call)
         if evidence is not None and evidence.outcome is Outcome.FINISHED:
             said = " ".join(text.split())
             said = said if len(said) <= 40 else said[:37] + "..."
@@ -448,7 +483,9 @@ class Pairing:
         into: int | None = None
         if call is not None:
             key, name, family = call.item.key, call.item.name, call.item.family
-            after = call.place if family is not None and family.by_server else call.group.last
+            by_server = family is not None and family.by_server
+            group = call.group
+            after = call.place if by_server else Place(group.last_at, group.last_slot)
             into = call.group.into
         finding = Finding(
             rule=rule,
@@ -465,6 +502,10 @@ class Pairing:
         )
         self._findings.append(finding)
         return finding
+
+
+def _accepts(call: Family | None, output: Family | None) -> bool:
+    return call is not None and output is not None and call.accepts(output)
 
 
 def _output_type(item: Item) -> str:

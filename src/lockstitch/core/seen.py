@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from functools import cache
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -16,28 +17,30 @@ T = TypeVar("T")
 EXACT_IDS = 5_000
 """Below this a dictionary is both smaller and faster than the filter."""
 
-FILTER_WORDS = 1 << 20
+FILTER_WORDS = 1 << 19
 """8 MiB of bits: 150,000 ids lead to a wrong suspicion in about one history of two hundred, a
 million ids to a few hundred suspects. More ids cost a second reading, never a wrong answer."""
 
 
-def _three_bits(n: int) -> int:
-    """A word with up to three bits set, well spread over the words of `_MASKS`."""
-    mixed = (n + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-    return (1 << (mixed >> 58)) | (1 << (mixed >> 46 & 63)) | (1 << (mixed >> 34 & 63))
+MASKS = 1 << 12
 
 
-_MASKS = tuple(_three_bits(n) for n in range(4096))
+@cache
+def _masks() -> tuple[int, ...]:
+    """Words with up to three bits set, well spread; an id sets the bits of two of them."""
+    mixed = [n * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF for n in range(1, MASKS + 1)]
+    return tuple(1 << (m >> 58) | 1 << (m >> 46 & 63) | 1 << (m >> 34 & 63) for m in mixed)
 
 
 class Seen(Generic[T]):
     """Ids, and something to know of each (where it was seen)."""
 
-    __slots__ = ("_filter", "_known", "_watch", "suspects")
+    __slots__ = ("_filter", "_known", "_masks", "_watch", "suspects")
 
     def __init__(self, watch: Iterable[str] | None = None) -> None:
         self._known: dict[str, T] = {}
         self._filter: array[int] | None = None
+        self._masks: tuple[int, ...] = ()
         self._watch = None if watch is None else frozenset(watch)
         self.suspects: set[str] = set()
         """Ids that may have been seen before. Not empty: read again, watching them."""
@@ -50,9 +53,10 @@ class Seen(Generic[T]):
         """Remember ``id``; what was known of it before, if it was certainly seen."""
         words = self._filter
         if words is not None:
+            masks = self._masks
             h = hash(id)
             index = h & (FILTER_WORDS - 1)
-            mask = _MASKS[(h >> 20) & 4095] | _MASKS[(h >> 32) & 4095]
+            mask = masks[(h >> 20) & (MASKS - 1)] | masks[(h >> 32) & (MASKS - 1)]
             word = words[index]
             if word & mask == mask:
                 self.suspects.add(id)
@@ -65,6 +69,7 @@ class Seen(Generic[T]):
             known[id] = value
             if len(known) > EXACT_IDS and self._watch is None:
                 self._filter = array("Q", bytes(8 * FILTER_WORDS))
+                self._masks = _masks()
                 self._known = {}
                 for one, its_value in known.items():
                     self.add(one, its_value)
@@ -74,22 +79,25 @@ class Seen(Generic[T]):
 
     def replace(self, id: str, value: T) -> None:
         """Remember ``id`` with this value; to see it again is nothing special."""
-        known = self._known
-        if self._filter is None and id in known:
-            known[id] = value
-            return
-        suspected = id in self.suspects
-        self.add(id, value)
-        if not suspected:
-            self.suspects.discard(id)
+        words = self._filter
+        if words is not None:
+            masks = self._masks
+            h = hash(id)
+            mask = masks[(h >> 20) & (MASKS - 1)] | masks[(h >> 32) & (MASKS - 1)]
+            words[h & (FILTER_WORDS - 1)] |= mask
+        elif id in self._known:
+            self._known[id] = value
+        else:
+            self.add(id, value)
 
     def find(self, id: str) -> T | None:
         """What is known of ``id``, if it was certainly seen. May add a suspect."""
         words = self._filter
         if words is None:
             return self._known.get(id)
+        masks = self._masks
         h = hash(id)
-        mask = _MASKS[(h >> 20) & 4095] | _MASKS[(h >> 32) & 4095]
+        mask = masks[(h >> 20) & (MASKS - 1)] | masks[(h >> 32) & (MASKS - 1)]
         if words[h & (FILTER_WORDS - 1)] & mask == mask:
             self.suspects.add(id)
         return None

@@ -8,8 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lockstitch.core.families import Family
 from lockstitch.core.items import Item, Part
 from lockstitch.core.pairing import KEYLESS
+
+
+class _Thread:
+    """The items under one key, since the last point where a pair under it was whole."""
+
+    __slots__ = ("first", "tangled", "waiting")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.waiting: Family | None = None
+        self.tangled = False
+
+    @property
+    def whole(self) -> bool:
+        return self.waiting is None and not self.tangled
+
+    def ask(self, call: Item, *, alone: bool) -> None:
+        self.tangled = self.tangled or self.waiting is not None or not alone
+        self.waiting = call.family
+
+    def answer(self, output: Item) -> None:
+        if self.waiting and output.family and self.waiting.accepts(output.family):
+            self.waiting = None
+        else:
+            self.tangled = True  # an orphan, a second output, another family: stays together
 
 
 def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
@@ -25,35 +51,29 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
             forbidden[first + 1] += 1
             forbidden[last + 1] -= 1
 
-    anchors: dict[str, int] = {}  # where the pair in progress under this key begins
-    waiting: dict[str, int] = {}  # calls under this key that have no output yet
-    asked: set[str] = set()
+    threads: dict[str, _Thread] = {}
     group: int | None = None
     reasoning: int | None = None
     reference: int | None = None
     for at, items in enumerate(history):
         for item in items:
             part = item.part
-            keys = [key for key in (item.key, item.alias) if key is not None] or [KEYLESS]
+            keys = {key for key in (item.key, item.alias) if key is not None} or {KEYLESS}
             if part is Part.OUTPUT:
                 for key in keys:
-                    if key in anchors:
-                        together(anchors[key], at)
-                    else:
-                        anchors[key] = at
-                    if key not in asked and reference is not None:
-                        together(reference, at)
-                    if waiting.get(key):
-                        waiting[key] -= 1
+                    thread = threads.setdefault(key, _Thread(at))
+                    together(thread.first, at)
+                    if thread.waiting is None and reference is not None:
+                        together(reference, at)  # its call may be behind the reference
+                    thread.answer(item)
                 group = reasoning = None
             elif part is Part.CALL:
                 for key in keys:
-                    if key in anchors and (waiting.get(key) or key not in asked):
-                        together(anchors[key], at)
-                    else:
-                        anchors[key] = at
-                    asked.add(key)
-                    waiting[key] = waiting.get(key, 0) + 1
+                    thread = threads.setdefault(key, _Thread(at))
+                    if thread.whole and len(keys) == 1:
+                        thread = threads[key] = _Thread(at)
+                    together(thread.first, at)
+                    thread.ask(item, alone=len(keys) == 1)
                 if group is not None:
                     together(group, at)
                 else:

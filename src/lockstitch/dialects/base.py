@@ -46,8 +46,12 @@ class Dialect(Protocol):
         """The wire item with these outputs at its start, where a dialect does that."""
         ...
 
-    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
-        """The wire item with an output behind one of its slots; None if it goes elsewhere."""
+    def beside(self, family: Family, after: Place) -> bool:
+        """Does an output for the call at ``after`` go into the call's own wire item?"""
+        ...
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
+        """The wire item with an output behind one of its slots."""
         ...
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
@@ -62,8 +66,8 @@ class Dialect(Protocol):
         """The wire item with the text of one output replaced."""
         ...
 
-    def strip_id(self, wire: Wire) -> Wire:
-        """The wire item without its own id."""
+    def strip_id(self, wire: Wire, slot: int) -> Wire:
+        """The wire item without the id of one of its items."""
         ...
 
 

@@ -63,8 +63,11 @@ class Chat:
     def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
         raise AssertionError("outputs are messages of their own in this dialect")
 
-    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
-        return None
+    def beside(self, family: Family, after: Place) -> bool:
+        return False
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
+        raise AssertionError("outputs never stand inside another item in this dialect")
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         return wire  # there is one family
@@ -79,7 +82,7 @@ class Chat:
     def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
         return {**wire, "content": text}
 
-    def strip_id(self, wire: Wire) -> Wire:
+    def strip_id(self, wire: Wire, slot: int) -> Wire:
         return wire  # messages have no id here
 
 

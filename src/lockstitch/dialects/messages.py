@@ -63,13 +63,15 @@ class Messages:
         blocks = content if isinstance(content, list) else []
         return {**wire, "content": [*outputs, *blocks]}
 
-    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
+    def beside(self, family: Family, after: Place) -> bool:
+        return family.by_server  # the server's results stand in the assistant's own message
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
         blocks = list(wire["content"])
-        name = text_of(blocks[place.slot].get("name"))
-        mcp = blocks[place.slot].get("type") == "mcp_tool_use"
-        key = output["tool_use_id"]
-        result = _server_result(key, None if mcp else name, str(output["content"]))
-        return {**wire, "content": [*blocks[: place.slot + 1], result, *blocks[place.slot + 1 :]]}
+        call = blocks[slot]
+        name = None if call.get("type") == "mcp_tool_use" else text_of(call.get("name"))
+        result = _server_result(output["tool_use_id"], name, str(output["content"]))
+        return {**wire, "content": [*blocks[: slot + 1], result, *blocks[slot + 1 :]]}
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         block = wire["content"][slot]
@@ -89,7 +91,7 @@ class Messages:
     def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
         return _with_block(wire, slot, {**wire["content"][slot], "content": text})
 
-    def strip_id(self, wire: Wire) -> Wire:
+    def strip_id(self, wire: Wire, slot: int) -> Wire:
         return wire  # blocks have no id of their own here
 
 

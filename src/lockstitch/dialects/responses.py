@@ -32,9 +32,12 @@ ITEM_TYPES: Final = frozenset(
 )
 """Every type this dialect knows; others pass through."""
 
-_MODEL_ITEM: Final = Item(Part.MODEL)
-_INPUT_ITEM: Final = Item(Part.INPUT)
 _OTHER_ITEM: Final = Item(Part.OTHER)
+
+# Bound once: members of an enum are slow to look up, and `classify` runs for every item.
+_CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
+_MODEL, _INPUT, _REFERENCE, _OTHER = Part.MODEL, Part.INPUT, Part.REFERENCE, Part.OTHER
+_BY_APPROVAL, _BY_CALL_ID_OR_ID = Join.APPROVAL, Join.CALL_ID_OR_ID
 
 
 class Fields(msgspec.Struct, gc=False):
@@ -63,8 +66,8 @@ def classify(fields: Fields, slot: int = 0) -> Item:
     if item_id.__class__ is not str or not item_id:
         item_id = None
     if kind == "message":
-        part = Part.MODEL if fields.role == "assistant" else Part.INPUT
-        return Item(part, id=item_id, slot=slot)
+        part = _MODEL if fields.role == "assistant" else _INPUT
+        return Item(part, None, None, None, item_id, None, slot)
     family = _CALLS.get(kind)
     if family is not None:
         return _call(fields, family, item_id, slot)
@@ -72,20 +75,20 @@ def classify(fields: Fields, slot: int = 0) -> Item:
     if family is not None:
         return _output(fields, family, item_id, slot)
     if kind == "reasoning":
-        return Item(Part.REASONING, id=item_id, slot=slot)
+        return Item(_REASONING, None, None, None, item_id, None, slot)
     if kind == "item_reference":
-        return Item(Part.REFERENCE, id=item_id, slot=slot)
+        return Item(_REFERENCE, id=item_id, slot=slot)
     if kind in families.SELF_CONTAINED:
-        return Item(Part.MODEL, id=item_id, slot=slot)
-    return Item(Part.OTHER, id=item_id, slot=slot) if item_id else _OTHER_ITEM
+        return Item(_MODEL, id=item_id, slot=slot)
+    return Item(_OTHER, id=item_id, slot=slot) if item_id else _OTHER_ITEM
 
 
 def _untyped(fields: Fields, slot: int) -> Item:
     """The type may be left out of a message, and of a reference."""
     item_id = text_of(fields.id)
     if isinstance(fields.role, str):
-        return Item(Part.MODEL if fields.role == "assistant" else Part.INPUT, id=item_id, slot=slot)
-    return Item(Part.REFERENCE, id=item_id, slot=slot) if item_id else _OTHER_ITEM
+        return Item(_MODEL if fields.role == "assistant" else _INPUT, id=item_id, slot=slot)
+    return Item(_REFERENCE, id=item_id, slot=slot) if item_id else _OTHER_ITEM
 
 
 def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
@@ -93,19 +96,19 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
     if key.__class__ is not str or not key:
         key = None
     alias = None
-    if family.join is Join.APPROVAL:
+    if family.join is _BY_APPROVAL:
         key, item_id = item_id, None
-    elif family.join is Join.CALL_ID_OR_ID:
+    elif family.join is _BY_CALL_ID_OR_ID:
         key, alias, item_id = (key, item_id, None) if key else (item_id, None, None)
     name = fields.name if fields.name.__class__ is str else None
     if key is None:
         if not family.keyless_call:
-            return Item(Part.OTHER, id=item_id, slot=slot)  # no way to answer it: not ours to judge
+            return Item(_OTHER, id=item_id, slot=slot)  # no way to answer it: not ours to judge
         return Item(
-            Part.CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
+            _CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
         )
     lone = family.keyless_call and fields.execution == "server"
-    return Item(Part.CALL, family, key, alias, item_id, name, slot, lone)
+    return Item(_CALL, family, key, alias, item_id, name, slot, lone)
 
 
 def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
@@ -113,23 +116,23 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
     if key.__class__ is not str or not key:
         key = None
     alias = None
-    if family.join is Join.APPROVAL:
+    if family.join is _BY_APPROVAL:
         key = text_of(fields.approval_request_id)
-    elif family.join is Join.CALL_ID_OR_ID:
+    elif family.join is _BY_CALL_ID_OR_ID:
         key, item_id = key or item_id, None
     lone = False
     if key is None:
         if family is families.FUNCTION:
-            return Item(Part.INPUT, id=item_id, slot=slot)  # a named external event
+            return Item(_INPUT, id=item_id, slot=slot)  # a named external event
         if not family.keyless_output:
-            return Item(Part.OTHER, id=item_id, slot=slot)
+            return Item(_OTHER, id=item_id, slot=slot)
         lone = True
     elif family.keyless_call:
         lone = fields.execution == "server"
     note = fields.output
     if note.__class__ is not str or len(note) > LONGEST_NOTE_CHARACTERS:
         note = None
-    return Item(Part.OUTPUT, family, key, alias, item_id, None, slot, lone, note)
+    return Item(_OUTPUT, family, key, alias, item_id, None, slot, lone, note)
 
 
 class Responses:
@@ -197,8 +200,11 @@ class Responses:
     def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
         raise AssertionError("outputs are items of their own in this dialect")
 
-    def put_beside(self, wire: Wire, place: Place, output: Wire) -> Wire | None:
-        return None
+    def beside(self, family: Family, after: Place) -> bool:
+        return False
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
+        raise AssertionError("outputs never stand inside another item in this dialect")
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         key = text_of(wire.get("call_id")) or text_of(wire.get("approval_request_id"))
@@ -219,7 +225,7 @@ class Responses:
     def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
         return {**wire, "output": text}
 
-    def strip_id(self, wire: Wire) -> Wire:
+    def strip_id(self, wire: Wire, slot: int) -> Wire:
         return without(wire, "id")
 
 

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Drop, Edit, Move, Rekey, Retype, Reword, Settle, StripId
+from lockstitch.core.pairing import Order
 from lockstitch.dialects.base import Dialect, Wire
+
+
+class Rewritten(NamedTuple):
+    """What stands in place of one wire item."""
+
+    left: Wire | None
+    """The item itself: the same object if nothing changed it, None if it is gone."""
+    arrivals: list[Wire]
+    """New wire items behind it."""
 
 
 class Rewriter:
@@ -24,73 +35,75 @@ class Rewriter:
         self._changes: defaultdict[int, list[Edit]] = defaultdict(list)
         self._arrivals: defaultdict[int, list[Settle | Move]] = defaultdict(list)
         self._into: defaultdict[int, list[Settle | Move]] = defaultdict(list)
-        self._beside: defaultdict[int, list[Settle]] = defaultdict(list)
-        for edit in edits:
-            if isinstance(edit, Settle):
-                if edit.family.by_server:
-                    self._beside[edit.after.at].append(edit)
-                    continue
-            else:
-                self._changes[edit.place.at].append(edit)
-            if isinstance(edit, Settle | Move):
-                if edit.into is not None and dialect.order.name == "NEXT_TURN":
-                    self._into[edit.into].append(edit)
-                else:
-                    self._arrivals[edit.after.at].append(edit)
+        self._beside: defaultdict[int, list[Settle | Move]] = defaultdict(list)
         self.removed: list[tuple[Edit, Wire]] = []
         """What was dropped or written over, as it was, for the report."""
+        for edit in edits:
+            if not isinstance(edit, Settle):
+                self._changes[edit.place.at].append(edit)
+            if isinstance(edit, Settle | Move):
+                self._expect(edit)
 
-    def touches(self, at: int) -> bool:
-        """Does the plan say anything about this position?"""
-        return at in self._changes or at in self._arrivals or at in self._into or at in self._beside
+    def _expect(self, edit: Settle | Move) -> None:
+        family = edit.family if isinstance(edit, Settle) else edit.reason.family
+        if family is not None and self._dialect.beside(family, edit.after):
+            self._beside[edit.after.at].append(edit)
+        elif edit.into is not None and self._dialect.order is Order.NEXT_TURN:
+            self._into[edit.into].append(edit)
+        else:
+            self._arrivals[edit.after.at].append(edit)
 
-    def rewrite(self, at: int, wire: Wire) -> list[Wire]:
-        """The wire items that stand in place of this one."""
+    def positions(self) -> set[int]:
+        """Every position that the plan says anything about."""
+        return {*self._changes, *self._arrivals, *self._into, *self._beside}
+
+    def rewrite(self, at: int, wire: Wire) -> Rewritten:
+        """Carry out what the plan says about one wire item."""
         dialect = self._dialect
-        left: Wire | None = wire
-        for settle in sorted(self._beside.get(at, ()), key=lambda edit: -edit.after.slot):
-            beside = dialect.put_beside(wire, settle.after, self._settlement(settle))
-            if beside is None:
-                self._arrivals[at].append(settle)
-            else:
-                left = wire = beside
-        gone: dict[int, Drop | Move] = {}
-        for edit in self._changes.get(at, ()):
-            match edit:
-                case Drop() | Move():
-                    gone[edit.place.slot] = edit
-                case Retype():
-                    self.removed.append((edit, wire))
-                    left = wire = dialect.retype(wire, edit.place.slot, edit.family)
-                case Rekey():
-                    left = wire = dialect.rekey(wire, edit.place.slot, edit.old, edit.new)
-                case StripId():
-                    left = wire = dialect.strip_id(wire)
-                case Reword():
-                    self.removed.append((edit, wire))
-                    left = wire = dialect.reword(wire, edit.place.slot, edit.text, edit.outcome)
+        left: Wire | None = self._changed(at, wire)
+        gone = {
+            edit.place.slot: edit
+            for edit in self._changes.get(at, ())
+            if isinstance(edit, Drop | Move)
+        }
+        beside = sorted(self._beside.get(at, ()), key=lambda edit: -edit.after.slot)
         if gone:
-            left, taken = dialect.take(wire, set(gone))
+            left, taken = dialect.take(left or wire, set(gone))
             for slot, piece in zip(sorted(gone), taken, strict=True):
                 why = gone[slot]
                 if isinstance(why, Drop):
                     self.removed.append((why, piece))
                 else:
                     self._carried.setdefault(why.place, piece)
+        for edit in beside:
+            slot = edit.after.slot - sum(one < edit.after.slot for one in gone)
+            assert left is not None, "a call is never removed"
+            left = dialect.put_beside(left, slot, self._arrival(edit))
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]
             left = dialect.put_into(left if left is not None else {**wire, "content": []}, outputs)
-        result = [] if left is None else [left]
-        if at in self._arrivals:
-            result += dialect.put([self._arrival(edit) for edit in self._arrivals[at]])
-        return result
+        arrivals = [self._arrival(edit) for edit in self._arrivals.get(at, ())]
+        return Rewritten(left, dialect.put(arrivals) if arrivals else [])
 
-    def _settlement(self, edit: Settle) -> Wire:
-        return self._dialect.output(edit.family, edit.key, edit.text, edit.outcome)
+    def _changed(self, at: int, wire: Wire) -> Wire:
+        dialect = self._dialect
+        for edit in self._changes.get(at, ()):
+            match edit:
+                case Retype():
+                    self.removed.append((edit, wire))
+                    wire = dialect.retype(wire, edit.place.slot, edit.family)
+                case Reword():
+                    self.removed.append((edit, wire))
+                    wire = dialect.reword(wire, edit.place.slot, edit.text, edit.outcome)
+                case Rekey():
+                    wire = dialect.rekey(wire, edit.place.slot, edit.old, edit.new)
+                case StripId():
+                    wire = dialect.strip_id(wire, edit.place.slot)
+        return wire
 
     def _arrival(self, edit: Settle | Move) -> Wire:
         if isinstance(edit, Settle):
-            return self._settlement(edit)
+            return self._dialect.output(edit.family, edit.key, edit.text, edit.outcome)
         return self._carried[edit.place]
 
 
@@ -103,14 +116,18 @@ def rewrite_all(
     rewriter = Rewriter(dialect, edits, capture(dialect, edits, lambda at: history[at]))
     result: list[Wire] = []
     origins: list[int | None] = []
+    busy = rewriter.positions()
     for at, wire in enumerate(history):
-        if not rewriter.touches(at):
+        if at not in busy:
             result.append(wire)
             origins.append(at)
             continue
-        for written in rewriter.rewrite(at, wire):
-            result.append(written)
-            origins.append(at if written is wire else None)
+        left, arrivals = rewriter.rewrite(at, wire)
+        if left is not None:
+            result.append(left)
+            origins.append(at if left is wire else None)
+        result += arrivals
+        origins += [None] * len(arrivals)
     return result, origins, rewriter.removed
 
 

@@ -1,0 +1,312 @@
+"""Codex rollouts: one record a line, Responses items among them.
+
+What counts is what Codex would resume from: the newest `compacted` record replaces everything
+before it, and turns that a `thread_rolled_back` event took back are gone. Writing is in
+`codex_writing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+import msgspec
+
+from lockstitch.core import rules
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Item, Part, Place
+from lockstitch.core.mending import Policy
+from lockstitch.core.pairing import Cut, OpenCall, Pairing
+from lockstitch.core.rules import Rule
+from lockstitch.core.seen import Seen
+from lockstitch.dialects.base import Wire
+from lockstitch.dialects.responses import Responses, classify
+from lockstitch.sessions import codex_writing
+from lockstitch.sessions.codex_records import (
+    LEGACY_ENDS,
+    SHORT_OUTPUT_BYTES,
+    Payload,
+    Record,
+    begins_turn,
+    decode_record,
+    lenient_record,
+    read_evidence,
+)
+from lockstitch.sessions.lines import lines
+from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.source import Source
+
+_RESPONSES: Final = Responses()
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What one reading learned that the next one needs."""
+
+    ids: set[str] | None = None
+    keys: set[str] | None = None
+    dead: list[tuple[Place, int]] = field(default_factory=list)
+    """From a place to the line of the rollback that took it back."""
+    turns: bool = False
+    """Rollbacks were met: find the dead ranges."""
+
+
+class CodexRollout:
+    """The format of `rollout-*.jsonl`."""
+
+    name = "codex"
+
+    def scan(self, source: Source, *, anchored: bool = False) -> Scan:
+        survey = _Survey()
+        while True:
+            reading = _Reading(survey)
+            reading.read(source)
+            if reading.rolled_back and not survey.turns:
+                survey = _Survey(dead=_dead_ranges(source), turns=True)
+                continue
+            ids, keys = reading.pairing.suspects()
+            if survey.ids is None and (ids or keys):
+                survey = _Survey(ids, keys, survey.dead, survey.turns)
+                continue
+            return reading.result(anchored=anchored)
+
+    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+        return codex_writing.write(source, out, scan, policy)
+
+
+class _Reading:
+    """One pass over the lines."""
+
+    def __init__(self, survey: _Survey) -> None:
+        self.survey = survey
+        self.pairing = self._pairing({})
+        self.findings: list[Finding] = []
+        self.captured: dict[Place, Wire] = {}
+        self.rolled_back = False
+        self.header = False
+        self.paginated: bool | None = None
+        self.ordinal = -1
+        self.torn = 0
+        self.records = 0
+
+    def _pairing(self, cut: dict[str, Cut]) -> Pairing:
+        ids: Seen[int] = Seen(self.survey.ids)
+        keys: Seen[OpenCall] = Seen(self.survey.keys)
+        return Pairing(ids=ids, keys=keys, cut=cut, read=read_evidence)
+
+    def read(self, source: Source) -> None:
+        """Feed every line. This loop is the hot path: one decode and one `add` for each line."""
+        number = 0
+        dead = iter(self.survey.dead)
+        range_ = next(dead, None)
+        with source.open() as stream:
+            for line in lines(stream, source.name):
+                number += 1
+                try:
+                    record = decode_record(line)
+                    if not line.isascii():
+                        line.decode()
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    found = self._undecoded(line, number)
+                    if found is None:
+                        continue
+                    record = found
+                kind = record.type
+                payload = record.payload
+                if payload is None:
+                    if kind is None:
+                        self._torn_line(number, "is not a rollout record")
+                        continue
+                    payload = Payload()
+                self.records += 1
+                if self.paginated is not False:
+                    if self.paginated and record.ordinal == self.ordinal + 1:
+                        self.ordinal += 1
+                        self.torn = 0
+                    else:
+                        self._count(record, payload, number)
+                if range_ is not None and number >= range_[0].at:
+                    if number < range_[1]:
+                        self._dead(kind, payload, number, range_)
+                        continue
+                    range_ = next(dead, None)
+                if kind == "response_item":
+                    if payload.output and len(payload.output) <= SHORT_OUTPUT_BYTES:
+                        self._read_short_output(payload)
+                    finding = self.pairing.add(classify(payload), number)
+                    if finding is not None:
+                        self.captured[finding.place] = msgspec.json.decode(line)["payload"]
+                elif kind == "event_msg":
+                    event = payload.type
+                    if event == "item_completed":
+                        item = payload.item
+                        if item is not None and item.id.__class__ is str:
+                            self.pairing.witness(item.id, line, number)
+                    elif event in LEGACY_ENDS:
+                        if payload.call_id.__class__ is str:
+                            self.pairing.witness(payload.call_id, line, number)
+                    elif event == "thread_rolled_back":
+                        self.rolled_back = True
+                elif kind == "compacted":
+                    self._compacted(payload, number)
+
+    # --- the file ------------------------------------------------------------------------------
+
+    def _undecoded(self, line: bytes, number: int) -> Record | None:
+        """A line that is no record at first sight: an empty one, an odd one, or a torn one."""
+        if not line.strip():
+            return None
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            self._torn_line(number, "is not UTF-8")
+            return None
+        record = lenient_record(line)
+        if record is None:
+            self._torn_line(number, "is torn or not JSON")
+        return record
+
+    def _torn_line(self, number: int, problem: str) -> None:
+        self.torn += 1
+        self._found(rules.UNDECODABLE, number, f"the line {problem}")
+        self._expect_header(None, None, number)
+
+    def _count(self, record: Record, payload: Payload, number: int) -> None:
+        """Does the ordinal rise by one? (Only in files that have ordinals.)"""
+        ordinal = record.ordinal
+        if self.paginated is None:
+            self._expect_header(record, payload, number)
+            self.paginated = payload.history_mode == "paginated" or ordinal is not None
+            if not self.paginated:
+                return
+            self.ordinal = -1 if ordinal.__class__ is not int else ordinal - 1
+        expected = self.ordinal + 1
+        if ordinal == expected:
+            self.ordinal = expected
+        elif ordinal.__class__ is not int:
+            self._found(rules.ORDINAL, number, f"the line has no ordinal; expected {expected}")
+            return
+        elif ordinal < expected:
+            self._found(rules.ORDINAL, number, f"ordinal {ordinal} is repeated")
+            return
+        else:
+            # A torn line may have used up an ordinal; it has its own finding.
+            if ordinal > expected + self.torn:
+                text = f"ordinal {ordinal} skips {expected}"
+                self._found(rules.ORDINAL, number, text)
+            self.ordinal = ordinal
+        self.torn = 0
+
+    def _expect_header(self, record: Record | None, payload: Payload | None, number: int) -> None:
+        if self.header:
+            return
+        self.header = True
+        if record is None or record.type != "session_meta" or payload is None or not payload.id:
+            self._found(
+                rules.NO_HEADER, number, "the rollout does not begin with a session_meta record"
+            )
+
+    def _found(self, rule: Rule, number: int, detail: str) -> None:
+        self.findings.append(Finding(rule=rule, place=Place(number), detail=detail))
+
+    # --- what happens to the history -----------------------------------------------------------
+
+    def _read_short_output(self, payload: Payload) -> None:
+        try:
+            text = msgspec.json.decode(payload.output)
+        except msgspec.MsgspecError:
+            return
+        payload.output = text
+
+    def _compacted(self, payload: Payload, number: int) -> None:
+        """The replacement history replaces everything; what it cut in half is remembered."""
+        cut = Cut(number, "compaction")
+        lost = {call.item.key: cut for call in self.pairing.open_calls() if call.item.key}
+        self.pairing = self._pairing({**self.pairing.cut, **lost})
+        self.captured.clear()
+        for slot, item in _replacement(payload):
+            place = Place(number, slot)
+            if self._is_dead(place):
+                continue
+            if self.pairing.add(item, number) is not None:
+                self.captured[place] = {}
+
+    def _is_dead(self, place: Place) -> bool:
+        return any(start <= place and place.at < end for start, end in self.survey.dead)
+
+    def _dead(self, kind: Any, payload: Payload, number: int, range_: tuple[Place, int]) -> None:
+        """A record that a later rollback took back. It can take half a pair with it."""
+        if kind == "compacted":
+            if Place(number) < range_[0]:
+                self._compacted(payload, number)
+            return
+        if kind != "response_item":
+            return
+        item = classify(payload)
+        cut = Cut(range_[1], "rollback")
+        if item.key is None:
+            return
+        if item.part is Part.CALL:
+            self.pairing.cut[item.key] = cut
+        elif item.part is Part.OUTPUT and self.pairing.cut.pop(item.key, None) is None:
+            self.pairing.lose(item.key, cut)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def result(self, *, anchored: bool) -> Scan:
+        for call in self.pairing.open_calls():
+            if call.place.slot and call.cut is None:
+                call.cut = Cut(call.place.at, "compaction")
+        findings = self.findings + self.pairing.finish(anchored=anchored)
+        findings.sort(key=lambda finding: (finding.place, finding.rule.code))
+        return Scan(
+            format="codex",
+            conversations=[Conversation(findings=findings, captured=self.captured)],
+            records=self.records,
+            facts=bool(self.paginated),
+        )
+
+
+def _replacement(payload: Payload) -> Iterator[tuple[int, Item]]:
+    """The items of a replacement history; slots count from 1, slot 0 is the record itself."""
+    try:
+        history = msgspec.json.decode(payload.replacement_history)
+    except msgspec.MsgspecError:
+        return
+    if not isinstance(history, list):
+        return
+    for n, wire in enumerate(history, 1):
+        if isinstance(wire, dict):
+            (item,) = _RESPONSES.read(wire)
+            yield n, msgspec.structs.replace(item, slot=n)
+
+
+def _dead_ranges(source: Source) -> list[tuple[Place, int]]:
+    """What rollbacks took back. A reading of its own: the turns must be known in full."""
+    turns: list[Place] = []
+    dead: list[tuple[Place, int]] = []
+    number = 0
+    with source.open() as stream:
+        for line in lines(stream, source.name):
+            number += 1
+            try:
+                record = msgspec.json.decode(line)
+                kind, payload = record["type"], record["payload"]
+            except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
+                continue
+            if not isinstance(payload, dict):
+                continue
+            if kind == "response_item" and begins_turn(payload):
+                turns.append(Place(number))
+            elif kind == "compacted":
+                history = payload.get("replacement_history")
+                items = history if isinstance(history, list) else []
+                turns = [Place(number, n) for n, item in enumerate(items, 1) if begins_turn(item)]
+            elif payload.get("type") == "thread_rolled_back":
+                count = payload.get("num_turns")
+                if isinstance(count, int) and count > 0 and turns:
+                    start = turns[max(0, len(turns) - count)]
+                    dead = [one for one in dead if one[0] < start]
+                    dead.append((start, number))
+                    turns = [turn for turn in turns if turn < start]
+    return dead

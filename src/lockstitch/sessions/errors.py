@@ -1,0 +1,22 @@
+"""What can go wrong with a file. Each message says what happened, to what, and what to do next."""
+
+from __future__ import annotations
+
+from lockstitch.core.errors import LockstitchError
+
+
+class CannotRead(LockstitchError):
+    """A file could not be read as a session."""
+
+    def __init__(self, name: str, problem: str, advice: str = "") -> None:
+        self.name = name
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"{name}: {problem}" + (f" {advice}" if advice else ""))
+
+    def __reduce__(self) -> tuple[type[CannotRead], tuple[str, str, str]]:
+        return CannotRead, (self.name, self.problem, self.advice)
+
+
+class CannotWrite(LockstitchError):
+    """A mended copy could not be written; nothing was changed."""

@@ -1,0 +1,142 @@
+"""Writing a line format with its edits: untouched lines go through byte for byte.
+
+A format says how a wire item sits in its record (`Envelope`); everything else is the same for
+all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import IO, Any, Protocol
+
+import msgspec
+
+from lockstitch.core import mending, rules
+from lockstitch.core.findings import Finding
+from lockstitch.core.mending import Edit, Policy
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.rewriting import Rewriter
+from lockstitch.sessions.lines import BLOCK_BYTES, lines
+from lockstitch.sessions.model import Change, Scan
+from lockstitch.sessions.source import Source
+
+
+class Envelope(Protocol):
+    """How a format wraps wire items into records."""
+
+    def open(self, record: dict[str, Any]) -> Wire:
+        """The wire item of a record."""
+        ...
+
+    def close(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        """The record with another wire item in it."""
+        ...
+
+    def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        """A new record for a wire item that follows ``record``."""
+        ...
+
+
+Touch = Callable[[bytes, bool], bytes]
+"""Last touch on every line that is written: its bytes, and whether it is new or changed."""
+
+
+class LineWriter:
+    """A plan over the lines of one file."""
+
+    def __init__(self, scan: Scan, dialect: Dialect, envelope: Envelope, policy: Policy) -> None:
+        self.scan = scan
+        self.envelope = envelope
+        self.changes: list[Change] = []
+        edits: list[Edit] = []
+        captured = {}
+        self._of_edit: dict[int, list[tuple[Edit, str]]] = defaultdict(list)
+        self._torn: dict[int, tuple[Finding, str]] = {}
+        for conversation in scan.conversations:
+            planned = mending.plan(conversation.findings, policy)
+            edits += planned
+            captured.update(conversation.captured)
+            for edit in planned:
+                self._of_edit[_line_of(edit)].append((edit, conversation.label))
+            for finding in conversation.findings:
+                if finding.rule is rules.UNDECODABLE:
+                    self._torn[finding.place.at] = (finding, conversation.label)
+        self.rewriter = Rewriter(dialect, edits, captured)
+
+    @property
+    def idle(self) -> bool:
+        """Is there nothing to do?"""
+        return not self._of_edit and not self._torn
+
+    def write(self, source: Source, out: IO[bytes], touch: Touch | None = None) -> None:
+        busy = {*self._torn, *self._of_edit, *self.rewriter.positions()}
+        pending: list[bytes] = []
+        number = size = 0
+        with source.open() as stream:
+            for line in lines(stream, source.name):
+                number += 1
+                if number not in busy:
+                    written = line if touch is None else touch(line, False)
+                    pending.append(written)
+                    size += len(written)
+                    if size > BLOCK_BYTES:
+                        out.write(b"".join(pending))
+                        pending.clear()
+                        size = 0
+                elif number in self._torn:
+                    finding, label = self._torn[number]
+                    self._report(finding, "removed it", label, before=[line])
+                else:
+                    for one in self._rewritten(number, line):
+                        pending.append(one if touch is None else touch(one, one is not line))
+        out.write(b"".join(pending))
+
+    def _rewritten(self, number: int, line: bytes) -> list[bytes]:
+        record = msgspec.json.decode(line)
+        wire = self.envelope.open(record)
+        left, arrivals = self.rewriter.rewrite(number, wire)
+        made = [_line(self.envelope.make(record, one)) for one in arrivals]
+        if left is wire:
+            # A last line without a newline gets one: the next record would be glued on.
+            whole = line if line.endswith(b"\n") or not made else line + b"\n"
+            before, written = [], [whole, *made]
+        else:
+            if left is not None:
+                made.insert(0, _line(self.envelope.close(record, left)))
+            before, written = [line], made
+        after = made
+        for edit, label in self._of_edit.get(number, ()):
+            self._report(edit.reason, mending.describe(edit), label, before=before, after=after)
+            before, after = [], []  # several edits of one line are shown with the first
+        return written
+
+    def _report(
+        self,
+        finding: Finding,
+        done: str,
+        label: str,
+        *,
+        before: list[bytes],
+        after: list[bytes] | None = None,
+    ) -> None:
+        self.changes.append(
+            Change(
+                code=finding.code,
+                at=finding.place.at,
+                what=f"{finding.say(self.scan.where)}: {done}",
+                before=before,
+                after=after or [],
+                label=label,
+            )
+        )
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(record) + b"\n"
+
+
+def _line_of(edit: Edit) -> int:
+    """The line at which an edit is reported: where something is written or removed."""
+    if isinstance(edit, mending.Settle):
+        return edit.after.at if edit.into is None else edit.into
+    return edit.place.at

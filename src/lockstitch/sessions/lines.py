@@ -1,0 +1,46 @@
+"""Lines of a stream, bounded: memory holds one block and one line, whatever comes."""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO
+
+from lockstitch.sessions.errors import CannotRead
+
+BLOCK_BYTES = 1 << 17
+"""One read. It stays in the processor's cache while it is cut into lines: larger is slower."""
+
+LONGEST_LINE_BYTES = 64 * 1024 * 1024
+"""No client writes records like that; a line this long is a file without line ends."""
+
+
+def lines(stream: BinaryIO, name: str) -> io.BufferedReader:
+    """Each line with its newline (the last may lack one): joined, they are the stream again."""
+    return io.BufferedReader(_Bounded(stream, name), BLOCK_BYTES)
+
+
+class _Bounded(io.RawIOBase):
+    """Passes bytes on to the buffer that cuts lines, which by itself would read any line whole."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._run = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        block = self._stream.read(len(buffer))
+        size = len(block)
+        buffer[:size] = block
+        newline = block.rfind(b"\n")
+        self._run = size - newline - 1 if newline >= 0 else self._run + size
+        if self._run > LONGEST_LINE_BYTES:
+            most = LONGEST_LINE_BYTES // (1024 * 1024)
+            raise CannotRead(
+                self._name,
+                f"has a line longer than {most} MiB.",
+                "A session has one record a line; is this another kind of file?",
+            )
+        return size

@@ -1,0 +1,124 @@
+"""Where a session's bytes come from: a file, compressed or not, or standard input.
+
+A source can be opened again and again: some histories need a second reading. What the bytes mean
+is not known here (`formats`)."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, Final, cast
+
+from lockstitch.sessions.errors import CannotRead
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GZIP_LEVEL = 6
+"""The level that the gzip program uses."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+
+class Source:
+    """Bytes that can be read more than once."""
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        self.path = path
+        self.name = str(path) if name is None else name
+        self.compression = _compression(path, self.name)
+
+    def __repr__(self) -> str:
+        return f"<Source {self.name}>"
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes, decompressed. Whatever fails while reading becomes `CannotRead`."""
+        try:
+            with self.path.open("rb") as raw:
+                yield _decompressed(raw, self.compression)
+        except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+            raise CannotRead(
+                self.name,
+                f"the compressed data is damaged ({error}).",
+                "Decompress it with its own tool first, and check what comes out.",
+            ) from error
+        except OSError as error:
+            raise CannotRead(self.name, _os_problem(error), _os_advice(error)) from error
+
+    def head(self, size: int) -> bytes:
+        """The first bytes, decompressed."""
+        with self.open() as stream:
+            return stream.read(size)
+
+    def compressing(self, raw: IO[bytes]) -> BinaryIO:
+        """A stream that writes into ``raw`` with this source's compression."""
+        if self.compression == "gzip":
+            # mtime=0: the same content always gives the same file.
+            return cast(
+                "BinaryIO",
+                gzip.GzipFile(
+                    filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
+                ),
+            )
+        if self.compression == "zstd":
+            return cast("BinaryIO", zstd.ZstdFile(raw, "w"))
+        return cast("BinaryIO", raw)
+
+
+@contextlib.contextmanager
+def standard_input() -> Iterator[Source]:
+    """Standard input as a source, for as long as the context lasts."""
+    with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
+        path = Path(folder, "stdin")
+        with path.open("wb") as spool:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+        yield Source(path, name="<stdin>")
+
+
+def _compression(path: Path, name: str) -> str | None:
+    """Told from the first bytes: a name can lie."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+            raise CannotRead(name, f"is {what}.", "Name a file.")
+        with path.open("rb") as raw:
+            magic = raw.read(4)
+    except OSError as error:
+        raise CannotRead(name, _os_problem(error), _os_advice(error)) from error
+    if magic.startswith(_GZIP_MAGIC):
+        return "gzip"
+    return "zstd" if magic == _ZSTD_MAGIC else None
+
+
+def _decompressed(raw: BinaryIO, compression: str | None) -> BinaryIO:
+    if compression == "gzip":
+        return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
+    if compression == "zstd":
+        return cast("BinaryIO", zstd.ZstdFile(raw))
+    return raw
+
+
+def _os_problem(error: OSError) -> str:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"cannot be read: {reason}."
+
+
+def _os_advice(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "Run as a user who may read it, or copy it first."
+    if isinstance(error, FileNotFoundError):
+        return "Check the path."
+    return ""

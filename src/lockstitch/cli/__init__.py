@@ -1,1 +1,15 @@
-def main() -> None: ...
+"""The command line. `main` is the entry point; everything else is imported when it is needed."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; the exit code says how it went."""
+    from lockstitch.cli.app import run
+
+    sys.exit(run())
+
+
+__all__ = ["main"]

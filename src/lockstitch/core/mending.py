@@ -229,6 +229,23 @@ _PLANNERS: dict[str, _Planner] = {
 """A rule that is not here is about the file; the session format mends it."""
 
 
+SETTLED_AT_ONCE = frozenset(
+    rule.code
+    for rule in (
+        rules.NO_OUTPUT,
+        rules.GROUP_INCOMPLETE,
+        rules.ORPHAN_OUTPUT,
+        rules.SECOND_OUTPUT,
+        rules.HALF_PAIR_LEFT,
+        rules.CONTRADICTED,
+        rules.UNDECODABLE,
+        rules.ORDINAL,
+    )
+)
+"""Rules whose mending, with the default policy, uncovers nothing: open calls get their output, and
+outputs that answer nothing go. A history with only these findings is whole after one round."""
+
+
 def describe(edit: Edit) -> str:
     """What an edit does, in a few words for a report."""
     match edit:
@@ -246,3 +263,10 @@ def describe(edit: Edit) -> str:
             return "removed its id"
         case Reword():
             return f"replaced it by what happened ({edit.outcome.value})"
+
+
+def reported_at(edit: Edit) -> int:
+    """The position at which an edit shows: where something is written, or gone."""
+    if isinstance(edit, Settle):
+        return edit.after.at if edit.into is None else edit.into
+    return edit.place.at

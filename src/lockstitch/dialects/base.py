@@ -21,6 +21,8 @@ class Dialect(Protocol):
 
     name: str
     order: Order
+    answers_join_turn: bool
+    """Do outputs go into the message that follows their calls, rather than into new ones?"""
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         """The core items of one wire item. Any mapping is legal, whatever it holds."""
@@ -30,7 +32,14 @@ class Dialect(Protocol):
         """May a history begin with this wire item (given as its core items)?"""
         ...
 
-    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+    def output(
+        self,
+        family: Family,
+        key: str | None,
+        text: str,
+        outcome: Outcome,
+        name: str | None = None,
+    ) -> Wire:
         """A synthetic output: an item, a message or a block."""
         ...
 

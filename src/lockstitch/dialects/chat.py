@@ -22,6 +22,7 @@ class Chat:
 
     name = "chat"
     order = Order.NEXT
+    answers_join_turn = False
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
@@ -51,7 +52,14 @@ class Chat:
     def may_begin(self, items: Sequence[Item]) -> bool:
         return True
 
-    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+    def output(
+        self,
+        family: Family,
+        key: str | None,
+        text: str,
+        outcome: Outcome,
+        name: str | None = None,
+    ) -> Wire:
         return {"role": "tool", "tool_call_id": key, "content": text}
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:

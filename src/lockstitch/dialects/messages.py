@@ -24,6 +24,7 @@ class Messages:
 
     name = "messages"
     order = Order.NEXT_TURN
+    answers_join_turn = True
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
@@ -39,7 +40,14 @@ class Messages:
         # "first message must use the user role", and one that answers nothing before it.
         return all(item.part is Part.INPUT for item in items)
 
-    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+    def output(
+        self,
+        family: Family,
+        key: str | None,
+        text: str,
+        outcome: Outcome,
+        name: str | None = None,
+    ) -> Wire:
         if family is families.SERVER_TOOL_USE:
             return _server_result(key, None, text)
         block: Wire = {"type": "tool_result", "tool_use_id": key, "content": text}

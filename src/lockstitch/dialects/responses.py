@@ -140,6 +140,7 @@ class Responses:
 
     name = "responses"
     order = Order.ANYWHERE
+    answers_join_turn = False
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         get = wire.get
@@ -161,7 +162,14 @@ class Responses:
     def may_begin(self, items: Sequence[Item]) -> bool:
         return True
 
-    def output(self, family: Family, key: str | None, text: str, outcome: Outcome) -> Wire:
+    def output(
+        self,
+        family: Family,
+        key: str | None,
+        text: str,
+        outcome: Outcome,
+        name: str | None = None,
+    ) -> Wire:
         finished = outcome is Outcome.FINISHED
         if family is families.MCP_APPROVAL:
             return {

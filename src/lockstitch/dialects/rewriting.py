@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Drop, Edit, Move, Rekey, Retype, Reword, Settle, StripId
-from lockstitch.core.pairing import Order
 from lockstitch.dialects.base import Dialect, Wire
 
 
@@ -48,7 +47,7 @@ class Rewriter:
         family = edit.family if isinstance(edit, Settle) else edit.reason.family
         if family is not None and self._dialect.beside(family, edit.after):
             self._beside[edit.after.at].append(edit)
-        elif edit.into is not None and self._dialect.order is Order.NEXT_TURN:
+        elif edit.into is not None and self._dialect.answers_join_turn:
             self._into[edit.into].append(edit)
         else:
             self._arrivals[edit.after.at].append(edit)
@@ -103,7 +102,9 @@ class Rewriter:
 
     def _arrival(self, edit: Settle | Move) -> Wire:
         if isinstance(edit, Settle):
-            return self._dialect.output(edit.family, edit.key, edit.text, edit.outcome)
+            return self._dialect.output(
+                edit.family, edit.key, edit.text, edit.outcome, edit.reason.name
+            )
         return self._carried[edit.place]
 
 

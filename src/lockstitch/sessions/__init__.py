@@ -1,1 +1,1 @@
-"""Foreign session files."""
+"""Foreign session files: read, check, mend. `files` is the door."""

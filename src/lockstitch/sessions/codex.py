@@ -14,7 +14,7 @@ import msgspec
 
 from lockstitch.core import rules
 from lockstitch.core.findings import Finding
-from lockstitch.core.items import Item, Part, Place
+from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Cut, OpenCall, Pairing
 from lockstitch.core.rules import Rule
@@ -32,7 +32,8 @@ from lockstitch.sessions.codex_records import (
     lenient_record,
     read_evidence,
 )
-from lockstitch.sessions.lines import lines
+from lockstitch.sessions.cutting import DeadRange, DeadRanges, bury, replaced_at, take_back
+from lockstitch.sessions.lines import lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
 
@@ -45,8 +46,7 @@ class _Survey:
 
     ids: set[str] | None = None
     keys: set[str] | None = None
-    dead: list[tuple[Place, int]] = field(default_factory=list)
-    """From a place to the line of the rollback that took it back."""
+    dead: list[DeadRange] = field(default_factory=list)
     turns: bool = False
     """Rollbacks were met: find the dead ranges."""
 
@@ -79,6 +79,7 @@ class _Reading:
 
     def __init__(self, survey: _Survey) -> None:
         self.survey = survey
+        self.dead = DeadRanges(survey.dead)
         self.pairing = self._pairing({})
         self.findings: list[Finding] = []
         self.captured: dict[Place, Wire] = {}
@@ -97,8 +98,7 @@ class _Reading:
     def read(self, source: Source) -> None:
         """Feed every line. This loop is the hot path: one decode and one `add` for each line."""
         number = 0
-        dead = iter(self.survey.dead)
-        range_ = next(dead, None)
+        dead = self.dead
         with source.open() as stream:
             for line in lines(stream, source.name):
                 number += 1
@@ -125,11 +125,11 @@ class _Reading:
                         self.torn = 0
                     else:
                         self._count(record, payload, number)
-                if range_ is not None and number >= range_[0].at:
-                    if number < range_[1]:
+                if dead:
+                    range_ = dead.at(number)
+                    if range_ is not None:
                         self._dead(kind, payload, number, range_)
                         continue
-                    range_ = next(dead, None)
                 if kind == "response_item":
                     if payload.output and len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
@@ -156,14 +156,10 @@ class _Reading:
         """A line that is no record at first sight: an empty one, an odd one, or a torn one."""
         if not line.strip():
             return None
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            self._torn_line(number, "is not UTF-8")
-            return None
-        record = lenient_record(line)
+        problem = problem_of(line)
+        record = lenient_record(line) if problem is None else None
         if record is None:
-            self._torn_line(number, "is torn or not JSON")
+            self._torn_line(number, problem or "is not a rollout record")
         return record
 
     def _torn_line(self, number: int, problem: str) -> None:
@@ -220,36 +216,21 @@ class _Reading:
 
     def _compacted(self, payload: Payload, number: int) -> None:
         """The replacement history replaces everything; what it cut in half is remembered."""
-        cut = Cut(number, "compaction")
-        lost = {call.item.key: cut for call in self.pairing.open_calls() if call.item.key}
-        self.pairing = self._pairing({**self.pairing.cut, **lost})
+        self.pairing = self._pairing(replaced_at(self.pairing, number))
         self.captured.clear()
-        for slot, item in _replacement(payload):
-            place = Place(number, slot)
-            if self._is_dead(place):
+        for wire, item in _replacement(payload):
+            if self.dead.hold(Place(number, item.slot)):
                 continue
-            if self.pairing.add(item, number) is not None:
-                self.captured[place] = {}
+            finding = self.pairing.add(item, number)
+            if finding is not None:
+                self.captured[finding.place] = wire
 
-    def _is_dead(self, place: Place) -> bool:
-        return any(start <= place and place.at < end for start, end in self.survey.dead)
-
-    def _dead(self, kind: Any, payload: Payload, number: int, range_: tuple[Place, int]) -> None:
-        """A record that a later rollback took back. It can take half a pair with it."""
-        if kind == "compacted":
-            if Place(number) < range_[0]:
-                self._compacted(payload, number)
-            return
-        if kind != "response_item":
-            return
-        item = classify(payload)
-        cut = Cut(range_[1], "rollback")
-        if item.key is None:
-            return
-        if item.part is Part.CALL:
-            self.pairing.cut[item.key] = cut
-        elif item.part is Part.OUTPUT and self.pairing.cut.pop(item.key, None) is None:
-            self.pairing.lose(item.key, cut)
+    def _dead(self, kind: Any, payload: Payload, number: int, range_: DeadRange) -> None:
+        """A record that a later rollback took back, or a compaction that begins live."""
+        if kind == "compacted" and Place(number) < range_.start:
+            self._compacted(payload, number)
+        elif kind == "response_item":
+            take_back(self.pairing, classify(payload), range_)
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -267,7 +248,7 @@ class _Reading:
         )
 
 
-def _replacement(payload: Payload) -> Iterator[tuple[int, Item]]:
+def _replacement(payload: Payload) -> Iterator[tuple[Wire, Item]]:
     """The items of a replacement history; slots count from 1, slot 0 is the record itself."""
     try:
         history = msgspec.json.decode(payload.replacement_history)
@@ -278,13 +259,13 @@ def _replacement(payload: Payload) -> Iterator[tuple[int, Item]]:
     for n, wire in enumerate(history, 1):
         if isinstance(wire, dict):
             (item,) = _RESPONSES.read(wire)
-            yield n, msgspec.structs.replace(item, slot=n)
+            yield wire, msgspec.structs.replace(item, slot=n)
 
 
-def _dead_ranges(source: Source) -> list[tuple[Place, int]]:
+def _dead_ranges(source: Source) -> list[DeadRange]:
     """What rollbacks took back. A reading of its own: the turns must be known in full."""
     turns: list[Place] = []
-    dead: list[tuple[Place, int]] = []
+    dead: list[DeadRange] = []
     number = 0
     with source.open() as stream:
         for line in lines(stream, source.name):
@@ -306,7 +287,6 @@ def _dead_ranges(source: Source) -> list[tuple[Place, int]]:
                 count = payload.get("num_turns")
                 if isinstance(count, int) and count > 0 and turns:
                     start = turns[max(0, len(turns) - count)]
-                    dead = [one for one in dead if one[0] < start]
-                    dead.append((start, number))
+                    dead = bury(DeadRange(start, number), dead)
                     turns = [turn for turn in turns if turn < start]
     return dead

@@ -23,7 +23,7 @@ from lockstitch.sessions.source import Source
 def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
     """Write the rollout with the findings of ``scan`` mended."""
     paginated = bool(scan.facts)
-    findings = [finding for finding, _ in scan.findings()]
+    findings = scan.conversations[0].findings
     writer = LineWriter(scan, _Rollout(), _Envelope(paginated), policy)
     headless = any(finding.rule is rules.NO_HEADER for finding in findings)
     miscounted = [finding for finding in findings if finding.rule is rules.ORDINAL]
@@ -124,6 +124,9 @@ class _Envelope:
 
     def close(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
         return {**record, "payload": wire}
+
+    def drop(self, record: dict[str, Any]) -> None:
+        pass  # nothing refers to a line
 
     def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
         # The time of the call: the same file must always be mended to the same bytes.

@@ -15,7 +15,11 @@ class CannotRead(LockstitchError):
         super().__init__(f"{name}: {problem}" + (f" {advice}" if advice else ""))
 
     def __reduce__(self) -> tuple[type[CannotRead], tuple[str, str, str]]:
-        return CannotRead, (self.name, self.problem, self.advice)
+        return type(self), (self.name, self.problem, self.advice)
+
+
+class NotASession(CannotRead):
+    """A file can be read, and is something else. In a folder such files are passed over."""
 
 
 class CannotWrite(LockstitchError):

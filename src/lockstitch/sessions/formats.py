@@ -1,11 +1,121 @@
-"""Which format is this file? (codex only so far)"""
+"""Which format is this file? Told from its first bytes and records, never from its name."""
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from lockstitch.dialects.base import Dialect
+from lockstitch.dialects.detection import by_name
+from lockstitch.sessions.bodies import RequestBodies, list_field
+from lockstitch.sessions.claude_code import ClaudeTranscript
 from lockstitch.sessions.codex import CodexRollout
+from lockstitch.sessions.codex_records import RECORD_TYPES
+from lockstitch.sessions.documents import JsonDocument, elements
+from lockstitch.sessions.errors import CannotRead, NotASession
+from lockstitch.sessions.lines import lines
 from lockstitch.sessions.model import Format
+from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
 
+HEAD_BYTES = 1 << 16
+LOOK_AT_LINES = 200
+"""A torn head must not hide what a file is; so many lines without a sign are another kind."""
 
-def detect_format(source: Source) -> Format:
-    return CodexRollout()
+_SQLITE: Final = b"SQLite format 3\x00"
+_UTF_8_MARK: Final = b"\xef\xbb\xbf"
+_OTHER_ENCODINGS: Final = {
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+    b"\x00\x00\xfe\xff": "UTF-32",
+}
+_CLAUDE_TYPES: Final = frozenset(
+    {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"}
+)
+
+
+def detect_format(source: Source, dialect: str | None = None) -> Format:
+    """The format of a file; raises `CannotRead` if it is none that we know."""
+    chosen = by_name(dialect) if dialect is not None else None
+    head = source.head(HEAD_BYTES)
+    if head.startswith(_SQLITE):
+        from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415  (sqlite3)
+
+        return AgentsDatabase()
+    _refuse(head, source.name)
+    text = head.removeprefix(_UTF_8_MARK).lstrip()
+    if text.startswith(b"["):
+        return _list_of_items(source, chosen)
+    found = _by_lines(source, chosen)
+    if found is not None:
+        return found
+    if text.startswith(b"{"):
+        return JsonDocument(chosen)
+    raise NotASession(
+        source.name,
+        "is not a session: no line of it is a JSON record.",
+        "Lockstitch reads Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit"
+        " chat contexts, and JSON or JSONL of items, messages or request bodies.",
+    )
+
+
+def _refuse(head: bytes, name: str) -> None:
+    """What cannot be a session at all."""
+    if not head.strip():
+        raise CannotRead(name, "is empty.", "There is nothing to check.")
+    for mark, encoding in _OTHER_ENCODINGS.items():
+        if head.startswith(mark):
+            raise CannotRead(name, f"is {encoding}.", "Convert it to UTF-8 first.")
+    if b"\x00" in head:
+        raise NotASession(name, "is a binary file.", "Name a session file.")
+
+
+def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
+    """A list is a history if it is empty or if one of its first elements looks like an item."""
+    looked = False
+    for wire in islice(elements(source), LOOK_AT_LINES):
+        looked = True
+        if isinstance(wire, dict) and ("role" in wire or isinstance(wire.get("type"), str)):
+            return JsonDocument(dialect)
+    if looked:
+        raise NotASession(
+            source.name, "is a JSON list, but not of items or messages.", "Name a session file."
+        )
+    return JsonDocument(dialect)
+
+
+def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
+    """The format of the first line that tells. A document spread over lines has none."""
+    records = 0
+    with source.open() as stream:
+        reader = lines(stream, source.name)
+        for number, line in enumerate(reader):
+            if number >= LOOK_AT_LINES:
+                break
+            try:
+                record = msgspec.json.decode(line.removeprefix(_UTF_8_MARK))
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                continue
+            if not isinstance(record, dict):
+                continue
+            records += 1
+            if isinstance(record.get("payload"), dict) and record.get("type") in RECORD_TYPES:
+                return CodexRollout()
+            if _is_claude(record):
+                return ClaudeTranscript()
+            if list_field(record) is not None:
+                alone = not any(rest.strip() for rest in reader)
+                return JsonDocument(dialect) if alone and not number else RequestBodies(dialect)
+            if "role" in record or isinstance(record.get("type"), str):
+                return PlainLines(dialect)
+    return PlainLines(dialect) if records > 1 else None
+
+
+def _is_claude(record: dict[str, Any]) -> bool:
+    if "parentUuid" in record and "uuid" in record:
+        return True
+    return record.get("type") in _CLAUDE_TYPES and (
+        "sessionId" in record or "leafUuid" in record or "messageId" in record
+    )

@@ -32,6 +32,10 @@ class Envelope(Protocol):
         """The record with another wire item in it."""
         ...
 
+    def drop(self, record: dict[str, Any]) -> None:
+        """Take note that the record is not written."""
+        ...
+
     def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
         """A new record for a wire item that follows ``record``."""
         ...
@@ -57,7 +61,7 @@ class LineWriter:
             edits += planned
             captured.update(conversation.captured)
             for edit in planned:
-                self._of_edit[_line_of(edit)].append((edit, conversation.label))
+                self._of_edit[mending.reported_at(edit)].append((edit, conversation.label))
             for finding in conversation.findings:
                 if finding.rule is rules.UNDECODABLE:
                     self._torn[finding.place.at] = (finding, conversation.label)
@@ -87,24 +91,28 @@ class LineWriter:
                     finding, label = self._torn[number]
                     self._report(finding, "removed it", label, before=[line])
                 else:
-                    for one in self._rewritten(number, line):
-                        pending.append(one if touch is None else touch(one, one is not line))
+                    pending += self._rewritten(number, line, touch)
         out.write(b"".join(pending))
 
-    def _rewritten(self, number: int, line: bytes) -> list[bytes]:
+    def _rewritten(self, number: int, line: bytes, touch: Touch | None) -> list[bytes]:
         record = msgspec.json.decode(line)
         wire = self.envelope.open(record)
         left, arrivals = self.rewriter.rewrite(number, wire)
+        if left is None:
+            self.envelope.drop(record)
         made = [_line(self.envelope.make(record, one)) for one in arrivals]
-        if left is wire:
+        kept = left is wire
+        if kept:
             # A last line without a newline gets one: the next record would be glued on.
-            whole = line if line.endswith(b"\n") or not made else line + b"\n"
-            before, written = [], [whole, *made]
+            written = [line if line.endswith(b"\n") or not made else line + b"\n", *made]
+        elif left is not None:
+            written = [_line(self.envelope.close(record, left)), *made]
         else:
-            if left is not None:
-                made.insert(0, _line(self.envelope.close(record, left)))
-            before, written = [line], made
-        after = made
+            written = made
+        if touch is not None:
+            first_is_new = not kept
+            written = [touch(one, bool(n) or first_is_new) for n, one in enumerate(written)]
+        before, after = ([], written[1:]) if kept else ([line], written)
         for edit, label in self._of_edit.get(number, ()):
             self._report(edit.reason, mending.describe(edit), label, before=before, after=after)
             before, after = [], []  # several edits of one line are shown with the first
@@ -133,10 +141,3 @@ class LineWriter:
 
 def _line(record: dict[str, Any]) -> bytes:
     return msgspec.json.encode(record) + b"\n"
-
-
-def _line_of(edit: Edit) -> int:
-    """The line at which an edit is reported: where something is written or removed."""
-    if isinstance(edit, mending.Settle):
-        return edit.after.at if edit.into is None else edit.into
-    return edit.place.at

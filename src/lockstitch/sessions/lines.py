@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import BinaryIO
 
+import msgspec
+
 from lockstitch.sessions.errors import CannotRead
 
 BLOCK_BYTES = 1 << 17
@@ -17,6 +19,21 @@ LONGEST_LINE_BYTES = 64 * 1024 * 1024
 def lines(stream: BinaryIO, name: str) -> io.BufferedReader:
     """Each line with its newline (the last may lack one): joined, they are the stream again."""
     return io.BufferedReader(_Bounded(stream, name), BLOCK_BYTES)
+
+
+def problem_of(line: bytes) -> str | None:
+    """Why a line cannot be decoded; None if it can."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    try:
+        msgspec.json.decode(line)
+    except RecursionError:
+        return "is nested too deeply"
+    except msgspec.MsgspecError:
+        return "is torn or not JSON"
+    return None
 
 
 class _Bounded(io.RawIOBase):

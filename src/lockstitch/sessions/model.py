@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -22,8 +22,19 @@ class Conversation:
     findings: list[Finding]
     label: str = ""
     """Which one it is, where a file holds several."""
+    line: int | None = None
+    """The line that holds all of it, where it is on one."""
     captured: dict[Place, Wire] = field(default_factory=dict)
     """Outputs that may have to move back, as they are."""
+
+
+class Located(NamedTuple):
+    """A finding, and where a person finds it."""
+
+    finding: Finding
+    label: str
+    line: int | None
+    message: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,30 +46,32 @@ class Scan:
     records: int
     word: str = "line"
     """What a position is called: ``line``, ``item``, ``row``."""
-    lines: Mapping[Place, int] = field(default_factory=dict)
-    """The line of a place, where a position is not a line."""
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """The line of a position, where a position is not a line."""
     facts: Any = None
     """What the format itself wants to remember until it writes."""
 
-    def findings(self) -> list[tuple[Finding, str]]:
-        """Every finding with the label of its conversation, in order of place."""
+    def findings(self) -> list[Located]:
+        """Every finding, in order of place."""
         found = [
-            (finding, conversation.label)
+            Located(finding, conversation.label, self._line(conversation, finding), message)
             for conversation in self.conversations
             for finding in conversation.findings
+            for message in [finding.say(self.where)]
         ]
-        found.sort(key=lambda pair: (pair[1], pair[0].place, pair[0].rule.code))
+        found.sort(key=lambda one: (one.line or 0, one.label, one.finding.place, one.finding.code))
         return found
 
     def where(self, place: Place) -> str:
         """A place in words, for a sentence."""
         return f"{self.word} {place.at}"
 
-    def line(self, finding: Finding) -> int | None:
-        """The line to look at."""
+    def _line(self, conversation: Conversation, finding: Finding) -> int | None:
+        if conversation.line is not None:
+            return conversation.line
         if self.word == "line":
             return finding.place.at
-        return self.lines.get(finding.place)
+        return self.lines.get(finding.place.at)
 
 
 @dataclass(slots=True, kw_only=True)

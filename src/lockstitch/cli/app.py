@@ -1,0 +1,211 @@
+"""Commands and their options. What they do is in a module for each, imported when it runs:
+`lockstitch --help` must not wait for readers of session files."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lockstitch.core.errors import LockstitchError
+
+CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: nothing wrong, something found, something could not be read or done, Ctrl-C."""
+
+app = typer.Typer(
+    name="lockstitch",
+    help="Keeps tool-calling conversations whole: every call has exactly one output.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Output(StrEnum):
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+class DialectName(StrEnum):
+    responses = "responses"
+    chat = "chat"
+    messages = "messages"
+    realtime = "realtime"
+
+
+class Keep(StrEnum):
+    first = "first"
+    last = "last"
+
+
+Dialect = Annotated[
+    DialectName | None,
+    typer.Option(help="How items are written, where the file does not tell.", show_default=False),
+]
+Anchored = Annotated[
+    bool,
+    typer.Option(
+        "--anchored",
+        help="The items go on from an anchor (previous_response_id, a conversation): an output"
+        " without its call is right.",
+    ),
+]
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders, or - for standard input.", show_default=False),
+    ] = None,
+    output: Annotated[Output, typer.Option(help="How to say it.")] = Output.text,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these codes, or codes that begin so.", show_default=False),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(help="Not these codes, or codes that begin so.", show_default=False),
+    ] = None,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Count each code.")] = False,
+    explain: Annotated[
+        str | None, typer.Option(help="Explain a code, and check nothing.", metavar="CODE")
+    ] = None,
+    dialect: Dialect = None,
+    anchored: Anchored = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes for many files; default: all cores.")
+    ] = None,
+) -> None:
+    """Find what is wrong with session files: broken pairs, torn lines, lost headers.
+
+    Exit code 0: clean, 1: something was found, 2: something could not be read."""
+    if explain is not None:
+        from lockstitch.cli.explaining import explain as show
+
+        raise typer.Exit(show(explain))
+    if not paths:
+        raise typer.BadParameter("name a file, a folder, or - for standard input.")
+    from lockstitch.cli.checking import Options, run
+
+    options = Options(
+        output=output.value,
+        select=tuple(_codes(select)),
+        ignore=tuple(_codes(ignore)),
+        statistics=statistics,
+        dialect=dialect.value if dialect else None,
+        anchored=anchored,
+        jobs=jobs,
+    )
+    raise typer.Exit(run(paths, options))
+
+
+@app.command()
+def mend(
+    path: Annotated[str, typer.Argument(help="A file, or - from standard input to output.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Where to write; default: NAME.mended.EXT beside it."),
+    ] = None,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Replace the file; a backup is kept beside it.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what would change; write nothing.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Also write what was done, with all that was removed, as JSON."),
+    ] = None,
+    keep: Annotated[
+        Keep, typer.Option(help="Which of two outputs of one call stays.")
+    ] = Keep.first,
+    settle: Annotated[
+        bool, typer.Option(help="Give an open call an output that says how it ended.")
+    ] = True,
+    drop_orphans: Annotated[bool, typer.Option(help="Remove outputs that have no call.")] = True,
+    move_outputs: Annotated[
+        bool, typer.Option(help="Move outputs to where their call wants them.")
+    ] = True,
+    dialect: Dialect = None,
+    anchored: Anchored = False,
+) -> None:
+    """Repair a session file so that it can be resumed; say what was done and why.
+
+    Exit code 0: it is whole now (or was), 1: something is left, 2: it could not be done."""
+    from lockstitch.cli.mending import Options, run
+    from lockstitch.core.mending import Policy
+
+    if sum((in_place, out is not None, diff or dry_run)) > 1 and (in_place or diff or dry_run):
+        raise typer.BadParameter("choose one of -o, --in-place, and --diff or --dry-run.")
+    policy = Policy(
+        settle=settle,
+        drop_orphans=drop_orphans,
+        move_outputs=move_outputs,
+        keep="last" if keep is Keep.last else "first",
+    )
+    options = Options(
+        out=out,
+        in_place=in_place,
+        diff=diff,
+        dry_run=dry_run,
+        force=force,
+        report=report,
+        policy=policy,
+        dialect=dialect.value if dialect else None,
+        anchored=anchored,
+    )
+    raise typer.Exit(run(path, options))
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        from lockstitch import __version__
+
+        typer.echo(f"lockstitch {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _codes(given: list[str] | None) -> list[str]:
+    return [code.strip().upper() for one in given or () for code in one.split(",") if code.strip()]
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command; errors that are meant for people are printed, not raised."""
+    try:
+        result: Any = app(arguments, standalone_mode=False)
+    except LockstitchError as error:
+        typer.echo(f"lockstitch: {error}", err=True)
+        return TROUBLE
+    except typer.Abort:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`).
+        sys.stderr.close()
+        return TROUBLE
+    except Exception as error:
+        shown = getattr(error, "show", None)
+        if shown is None:
+            raise
+        shown()
+        return int(getattr(error, "exit_code", TROUBLE))
+    return result if isinstance(result, int) else CLEAN

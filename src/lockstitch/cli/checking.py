@@ -1,0 +1,179 @@
+"""`lockstitch check`: which files, in how many processes, and what comes out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from lockstitch.cli import reporting
+from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
+from lockstitch.cli.reporting import FileReport, Row
+from lockstitch.core.errors import LockstitchError
+from lockstitch.core.rules import RULES
+from lockstitch.sessions.errors import CannotRead, NotASession
+from lockstitch.sessions.files import check_file
+from lockstitch.sessions.source import Source, standard_input
+
+SESSION_SUFFIXES: Final = frozenset({".jsonl", ".json", ".db", ".sqlite", ".sqlite3"})
+"""What is looked at in a folder, compressed or not. A file that is named is always read."""
+COMPRESSED_SUFFIXES: Final = frozenset({".gz", ".zst"})
+
+PARALLEL_BYTES = 8 * 1024 * 1024
+"""Below this one process is done before a second has started."""
+
+SHOW_PROGRESS_FILES = 20
+SHOW_PROGRESS_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    output: str = "text"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    statistics: bool = False
+    dialect: str | None = None
+    anchored: bool = False
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A file to check."""
+
+    path: Path
+    name: str
+    named: bool
+    """The user named it; so if it is no session, that is an error."""
+
+
+def run(paths: list[str], options: Options) -> int:
+    """Check and report; the exit code."""
+    _know_codes((*options.select, *options.ignore))
+    with ExitStack() as stack:
+        targets, reports = _targets(paths, stack)
+        reports += _check_all(targets, options)
+    shown = [report for report in reports if not report.skipped]
+    reporting.PRINTERS[options.output](shown, options.statistics)
+    if any(report.error for report in shown) or not shown:
+        if not shown:
+            print("lockstitch: no session files found.", file=sys.stderr)
+        return TROUBLE
+    return FINDINGS if any(report.rows for report in shown) else CLEAN
+
+
+def _know_codes(codes: Iterable[str]) -> None:
+    for code in codes:
+        if not any(known.startswith(code) for known in RULES):
+            raise LockstitchError(
+                f"There is no rule {code}. The rules are {', '.join(RULES)}; "
+                "see lockstitch check --explain CODE."
+            )
+
+
+def _targets(paths: list[str], stack: ExitStack) -> tuple[list[_Target], list[FileReport]]:
+    targets: list[_Target] = []
+    failed: list[FileReport] = []
+    for given in paths:
+        if given == "-":
+            source = stack.enter_context(standard_input())
+            targets.append(_Target(source.path, source.name, named=True))
+            continue
+        path = Path(given)
+        if path.is_dir():
+            targets += _walk(path, failed)
+        else:
+            targets.append(_Target(path, given, named=True))
+    return targets, failed
+
+
+def _walk(folder: Path, failed: list[FileReport]) -> Iterator[_Target]:
+    """Session files below a folder. Links to folders are not followed, so nothing loops."""
+
+    def trouble(error: OSError) -> None:
+        reason = f"cannot be read: {error.strerror}."
+        failed.append(FileReport(path=str(error.filename), error=f"{error.filename}: {reason}"))
+
+    for root, folders, names in os.walk(folder, onerror=trouble):
+        folders[:] = sorted(name for name in folders if not name.startswith(".lockstitch-"))
+        for name in sorted(names):
+            path = Path(root, name)
+            suffixes = path.suffixes[-2:]
+            if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
+                suffixes.pop()
+            if suffixes and suffixes[-1] in SESSION_SUFFIXES and path.is_file():
+                yield _Target(path, str(path), named=False)
+
+
+def _check_all(targets: list[_Target], options: Options) -> list[FileReport]:
+    size = sum(_size(target.path) for target in targets)
+    work = partial(_check_one, options=options)
+    jobs = min(options.jobs or os.cpu_count() or 1, len(targets))
+    with ExitStack() as stack:
+        results: Iterable[FileReport] = map(work, targets)
+        if jobs > 1 and size >= PARALLEL_BYTES:
+            # "spawn": a fork would copy the progress bar's thread in mid-step.
+            pool = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=get_context("spawn")))
+            results = pool.map(work, targets, chunksize=max(1, min(16, len(targets) // jobs // 4)))
+        if sys.stderr.isatty() and (
+            len(targets) >= SHOW_PROGRESS_FILES or size >= SHOW_PROGRESS_BYTES
+        ):
+            from rich.console import Console
+            from rich.progress import track
+
+            results = track(
+                results,
+                "Checking",
+                total=len(targets),
+                console=Console(stderr=True),
+                transient=True,
+            )
+        return list(results)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _check_one(target: _Target, options: Options) -> FileReport:
+    """Check one file. Never raises for what a file holds: trouble is a report too."""
+    try:
+        source = Source(target.path, name=target.name)
+        scan = check_file(source, dialect=options.dialect, anchored=options.anchored)
+    except NotASession as error:
+        if target.named:
+            return FileReport(path=target.name, error=str(error))
+        return FileReport(path=target.name, skipped=True)
+    except (CannotRead, LockstitchError) as error:
+        return FileReport(path=target.name, error=str(error))
+    except RecursionError:
+        problem = f"{target.name}: is nested too deeply to be read. Is it a session?"
+        return FileReport(path=target.name, error=problem)
+    rows = [
+        Row(
+            code=located.finding.code,
+            line=located.line,
+            message=located.message,
+            label=located.label,
+            call_id=located.finding.key,
+        )
+        for located in scan.findings()
+        if _wanted(located.finding.code, options)
+    ]
+    return FileReport(path=target.name, format=scan.format, records=scan.records, rows=rows)
+
+
+def _wanted(code: str, options: Options) -> bool:
+    if options.select and not code.startswith(options.select):
+        return False
+    return not (options.ignore and code.startswith(options.ignore))

@@ -1,0 +1,35 @@
+"""`lockstitch check --explain CODE`: the docs page of a rule, in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from lockstitch.core.errors import LockstitchError
+from lockstitch.core.rules import RULES
+
+
+def explain(code: str) -> int:
+    """Print the page of a rule."""
+    code = code.strip().upper()
+    if code not in RULES:
+        raise LockstitchError(f"There is no rule {code}. The rules are {', '.join(RULES)}.")
+    page = _page(code)
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console(width=min(100, Console().width)).print(Markdown(page))
+    else:
+        print(page.rstrip())
+    return 0
+
+
+def _page(code: str) -> str:
+    """From the installed package, or from the repository that it runs in."""
+    packaged = files("lockstitch.cli").joinpath("rules", f"{code}.md")
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    here = Path(__file__).parents[3] / "docs" / "rules" / f"{code}.md"
+    return here.read_text(encoding="utf-8")

@@ -1,0 +1,200 @@
+"""How findings are printed: for people, as JSON, as SARIF, as GitHub annotations."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import Any, Final
+
+from lockstitch import __version__
+from lockstitch.core.rules import RULES
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """One finding, ready to be printed."""
+
+    code: str
+    line: int | None
+    message: str
+    label: str = ""
+    call_id: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.message} [{self.label}]" if self.label else self.message
+
+
+@dataclass(slots=True, kw_only=True)
+class FileReport:
+    """One file: its findings, or why it could not be read."""
+
+    path: str
+    format: str = ""
+    records: int = 0
+    rows: list[Row] = field(default_factory=list)
+    error: str = ""
+    skipped: bool = False
+
+
+def printable(text: str) -> str:
+    """Text from a file, safe for a terminal: no control characters, no escape sequences."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def print_text(reports: list[FileReport], statistics: bool) -> None:
+    style = _Style(sys.stdout.isatty())
+    for report in reports:
+        for row in report.rows:
+            line = f":{row.line}" if row.line is not None else ""
+            where = style.bold(printable(f"{report.path}{line}:"))
+            print(f"{where} {style.red(row.code)} {printable(row.sentence)}")
+    sys.stdout.flush()
+    for report in reports:
+        if report.error:
+            print(f"lockstitch: {printable(report.error)}", file=sys.stderr)
+    if statistics:
+        for code, count in sorted(_counts(reports).items()):
+            print(f"{count:>6}  {style.red(code)}  {RULES[code].summary}")
+    print(_summary(reports))
+
+
+def _counts(reports: list[FileReport]) -> Counter[str]:
+    return Counter(row.code for report in reports for row in report.rows)
+
+
+def _summary(reports: list[FileReport]) -> str:
+    found = sum(len(report.rows) for report in reports)
+    broken = sum(bool(report.rows) for report in reports)
+    unread = sum(bool(report.error) for report in reports)
+    read = len(reports) - unread
+    records = sum(report.records for report in reports)
+    if found:
+        text = f"Found {_many(found, 'problem')} in {broken} of {_many(read, 'file')}"
+        text += f" ({_many(records, 'record')}). Mend with: lockstitch mend PATH"
+    elif read:
+        text = f"All clean: {_many(read, 'file')}, {_many(records, 'record')}."
+    else:
+        text = "Nothing was checked."
+    return text + (f" {_many(unread, 'file')} could not be read." if unread else "")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def print_json(reports: list[FileReport], statistics: bool) -> None:
+    files = []
+    for report in reports:
+        shown = asdict(report)
+        del shown["skipped"]
+        shown["findings"] = shown.pop("rows")
+        shown["error"] = report.error or None
+        files.append(shown)
+    result: dict[str, Any] = {"version": __version__, "files": files}
+    if statistics:
+        result["statistics"] = dict(sorted(_counts(reports).items()))
+    print(json.dumps(result, indent=2))
+
+
+def print_github(reports: list[FileReport], statistics: bool) -> None:
+    """Workflow commands: GitHub shows them at the line they are about."""
+    for report in reports:
+        for row in report.rows:
+            line = f",line={row.line}" if row.line is not None else ""
+            title = f"{row.code} {RULES[row.code].name}"
+            where = f"file={_property(report.path)}{line},title={_property(title)}"
+            print(f"::error {where}::{_data(row.sentence)}")
+        if report.error:
+            print(f"::error file={_property(report.path)}::{_data(report.error)}")
+    print(_summary(reports))
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def print_sarif(reports: list[FileReport], statistics: bool) -> None:
+    """SARIF 2.1.0, as code scanning services read it."""
+    rules = [
+        {
+            "id": rule.code,
+            "name": "".join(word.title() for word in rule.name.split("-")),
+            "shortDescription": {"text": rule.summary},
+            "help": {"text": f"lockstitch check --explain {rule.code}"},
+        }
+        for rule in RULES.values()
+    ]
+    results = [
+        {
+            "ruleId": row.code,
+            "ruleIndex": list(RULES).index(row.code),
+            "level": "error",
+            "message": {"text": row.sentence},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": PurePath(report.path).as_posix()},
+                        "region": {"startLine": row.line or 1},
+                    }
+                }
+            ],
+        }
+        for report in reports
+        for row in report.rows
+    ]
+    trouble = [
+        {"level": "error", "message": {"text": report.error}} for report in reports if report.error
+    ]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "lockstitch",
+                "version": __version__,
+                "rules": rules,
+            }
+        },
+        "invocations": [
+            {"executionSuccessful": not trouble, "toolExecutionNotifications": trouble}
+        ],
+        "results": results,
+    }
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    print(json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2))
+
+
+PRINTERS: Final[dict[str, Callable[[list[FileReport], bool], None]]] = {
+    "text": print_text,
+    "json": print_json,
+    "github": print_github,
+    "sarif": print_sarif,
+}
+
+
+class _Style:
+    """Colours, on a terminal only."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self._on else text
+
+    def red(self, text: str) -> str:
+        return f"\x1b[31m{text}\x1b[0m" if self._on else text
+
+    def green(self, text: str) -> str:
+        return f"\x1b[32m{text}\x1b[0m" if self._on else text
+
+
+def styled(stream: Any) -> _Style:
+    """Colours for a stream, if it is a terminal."""
+    return _Style(stream.isatty())

@@ -1,0 +1,222 @@
+"""JSON documents that hold one conversation: a list of items or messages, a request body, a
+LiveKit `ChatContext`. Read and written element by element (`splitting`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any, Final
+
+import msgspec
+
+from lockstitch.core import mending, rules
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Place
+from lockstitch.core.mending import Policy
+from lockstitch.core.pairing import Pairing
+from lockstitch.core.seen import Seen
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.detection import detect
+from lockstitch.dialects.rewriting import Rewriter
+from lockstitch.sessions.errors import NotASession
+from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
+from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.source import Source
+from lockstitch.sessions.splitting import Element, Field, Splitter, Text
+
+ANCHORS: Final = ("previous_response_id", "conversation")
+"""Fields of a request body that say where its input goes on from."""
+
+
+class JsonDocument:
+    """One JSON document, one conversation."""
+
+    name = "json"
+
+    def __init__(self, dialect: Dialect | None = None) -> None:
+        self._dialect = dialect
+
+    def scan(self, source: Source, *, anchored: bool = False) -> Scan:
+        dialect = self._dialect or _detect(source)
+        pairing = Pairing(dialect.order)
+        scan, anchor = _read(source, dialect, pairing, self.name)
+        ids, keys = pairing.suspects()
+        if ids or keys:
+            pairing = Pairing(dialect.order, ids=Seen(ids), keys=Seen(keys))
+            scan, anchor = _read(source, dialect, pairing, self.name)
+        conversation = scan.conversations[0]
+        conversation.findings += pairing.finish(anchored=anchored or anchor)
+        conversation.findings.sort(key=lambda finding: (finding.place, finding.code))
+        if conversation.findings:
+            scan.lines = _lines(source, {f.place.at for f in conversation.findings})
+        return scan
+
+    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+        conversation = scan.conversations[0]
+        edits = mending.plan(conversation.findings, policy)
+        broken = {f.place.at: f for f in conversation.findings if f.rule is rules.UNDECODABLE}
+        if not edits and not broken:
+            return []
+        writer = _Writer(out, Rewriter(scan.facts, edits, conversation.captured), broken)
+        for piece in _pieces(source):
+            writer.write(piece)
+        changes = [
+            Change(
+                code=finding.code,
+                at=at,
+                what=f"{finding.say(scan.where)}: removed it",
+                before=[writer.dropped[at]],
+            )
+            for at, finding in broken.items()
+        ]
+        for edit in edits:
+            before, after = writer.shown(edit)
+            what = f"{edit.reason.say(scan.where)}: {mending.describe(edit)}"
+            at = edit.reason.place.at
+            changes.append(
+                Change(code=edit.reason.code, at=at, what=what, before=before, after=after)
+            )
+        return sorted(changes, key=lambda change: (change.at, change.code))
+
+
+def _pieces(source: Source) -> Iterator[Text | Element | Field]:
+    with source.open() as stream:
+        splitter = Splitter(stream, source.name)
+        yield from splitter.pieces()
+        if not splitter.found_list:
+            raise NotASession(
+                source.name,
+                "is JSON, but holds no list of items.",
+                "Expected a list, or an object with one under input, messages or items.",
+            )
+
+
+def elements(source: Source) -> Iterator[Any]:
+    """The decoded elements of a document's list; None for what cannot be decoded."""
+    for piece in _pieces(source):
+        if isinstance(piece, Element):
+            try:
+                yield msgspec.json.decode(piece.text)
+            except msgspec.MsgspecError:
+                yield None
+
+
+def _detect(source: Source) -> Dialect:
+    if is_chat_context(elements(source)):
+        return LiveKitItems()
+    return detect(elements(source))
+
+
+def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tuple[Scan, bool]:
+    conversation = Conversation(findings=[])
+    records = 0
+    anchored = False
+    for piece in _pieces(source):
+        if isinstance(piece, Field):
+            anchored = anchored or (piece.name in ANCHORS and bool(piece.value))
+        if not isinstance(piece, Element):
+            continue
+        records += 1
+        wire = _decoded(piece)
+        if wire is None:
+            conversation.findings.append(
+                Finding(
+                    rule=rules.UNDECODABLE,
+                    place=Place(piece.index),
+                    detail="the element is not an object",
+                )
+            )
+            continue
+        for item in dialect.read(wire):
+            finding = pairing.add(item, piece.index)
+            if finding is not None:
+                conversation.captured[finding.place] = dialect.take(wire, {item.slot})[1][0]
+    scan = Scan(
+        format=name if dialect.name != "livekit" else "livekit",
+        conversations=[conversation],
+        records=records,
+        word="item",
+        facts=dialect,
+    )
+    return scan, anchored
+
+
+def _decoded(element: Element) -> Wire | None:
+    try:
+        wire = msgspec.json.decode(element.text)
+    except msgspec.MsgspecError:
+        return None
+    return wire if isinstance(wire, dict) else None
+
+
+def _lines(source: Source, wanted: set[int]) -> dict[int, int]:
+    return {
+        piece.index: piece.line
+        for piece in _pieces(source)
+        if isinstance(piece, Element) and piece.index in wanted
+    }
+
+
+class _Writer:
+    """Writes pieces, some of them changed; keeps commas and indentation right."""
+
+    def __init__(self, out: IO[bytes], rewriter: Rewriter, broken: dict[int, Finding]) -> None:
+        self._out = out
+        self._rewriter = rewriter
+        self._busy = rewriter.positions()
+        self._broken = broken
+        self._first_lead: str | None = None
+        self._written = 0
+        self.dropped: dict[int, bytes] = {}
+        self._shown: dict[int, tuple[list[bytes], list[bytes]]] = {}
+
+    def write(self, piece: Text | Element | Field) -> None:
+        if isinstance(piece, Text):
+            self._out.write(piece.text.encode())
+        elif isinstance(piece, Element):
+            self._element(piece)
+
+    def shown(self, edit: mending.Edit) -> tuple[list[bytes], list[bytes]]:
+        """What an edit changed at the place where it is reported, once."""
+        return self._shown.pop(mending.reported_at(edit), ([], []))
+
+    def _element(self, element: Element) -> None:
+        if self._first_lead is None:
+            self._first_lead = element.lead
+        if element.index in self._broken:
+            self.dropped[element.index] = element.text.encode()
+            return
+        if element.index not in self._busy:
+            self._put(element.text, element.lead)
+            return
+        wire = _decoded(element)
+        assert wire is not None
+        left, arrivals = self._rewriter.rewrite(element.index, wire)
+        made: list[str] = []
+        if left is wire:
+            self._put(element.text, element.lead)
+        elif left is not None:
+            made.append(self._laid_out(left))
+            self._put(made[0], element.lead)
+        for wire in arrivals:
+            made.append(self._laid_out(wire))
+            self._put(made[-1], None)
+        before = [] if left is wire else [element.text.encode()]
+        self._shown[element.index] = (before, [text.encode() for text in made])
+
+    def _put(self, text: str, lead: str | None) -> None:
+        first = self._first_lead or ""
+        if not self._written:
+            lead = first
+        elif lead is None or not lead.lstrip().startswith(","):
+            lead = "," + first if "\n" in first else ", "
+        self._out.write((lead + text).encode())
+        self._written += 1
+
+    def _laid_out(self, wire: Wire) -> str:
+        """A new element, indented as the first one is."""
+        lead = self._first_lead or ""
+        encoded = msgspec.json.encode(wire)
+        if "\n" not in lead:
+            return encoded.decode()
+        indent = lead.rsplit("\n", 1)[1]
+        return msgspec.json.format(encoded, indent=2).decode().replace("\n", "\n" + indent)

@@ -1,0 +1,178 @@
+"""Checking and mending files: the door to this layer.
+
+Mending writes beside the target and renames at the end, so a file is either as it was or whole.
+Nothing is renamed if the file changed while it was read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from lockstitch.core import mending
+from lockstitch.core.errors import CannotMend
+from lockstitch.core.mending import Policy
+from lockstitch.sessions.errors import CannotRead, CannotWrite
+from lockstitch.sessions.formats import detect_format
+from lockstitch.sessions.model import Change, Format, Scan
+from lockstitch.sessions.source import Source
+
+
+def check_file(source: Source, *, dialect: str | None = None, anchored: bool = False) -> Scan:
+    """What is wrong with a file. Raises `CannotRead`, whatever it holds."""
+    return detect_format(source, dialect).scan(source, anchored=anchored)
+
+
+@dataclass(slots=True, kw_only=True)
+class Mending:
+    """A mended file that is ready, and what was done to it. Nothing is in its place yet."""
+
+    source: Source
+    path: Path | None
+    """The mended copy; None if there was nothing to mend."""
+    changes: list[Change] = field(default_factory=list)
+    left: Scan | None = None
+    """The last reading: what the policy left unmended."""
+    stamp: tuple[int, int] = (0, 0)
+
+
+@contextlib.contextmanager
+def mended(
+    source: Source,
+    *,
+    beside: Path,
+    policy: Policy | None = None,
+    dialect: str | None = None,
+    anchored: bool = False,
+) -> Iterator[Mending]:
+    """Mend a file into a temporary one in the folder ``beside``, which must be writable.
+
+    Raises, and leaves nothing behind, if it cannot be read, written or made whole."""
+    policy = policy if policy is not None else Policy()
+    kind = detect_format(source, dialect)
+    stamp = _stamp(source.path)
+    with _scratch(beside) as folder:
+        result = Mending(source=source, path=None, stamp=stamp)
+        _rounds(result, kind, policy, folder, anchored)
+        yield result
+
+
+def _rounds(result: Mending, kind: Format, policy: Policy, folder: Path, anchored: bool) -> None:
+    current = result.source
+    for turn in range(mending.MOST_ROUNDS):
+        scan = kind.scan(current, anchored=anchored)
+        result.left = scan
+        if not any(conversation.findings for conversation in scan.conversations):
+            return
+        path = folder / f"{turn}-{result.source.path.name}"
+        with path.open("wb") as raw:
+            changes = _write(kind, current, raw, scan, policy)
+        if not changes:
+            path.unlink()
+            return
+        result.changes += changes
+        result.path = path
+        if _all_settled(scan, policy):
+            result.left = None
+            return
+        current = Source(path, name=result.source.name)
+    raise CannotMend(
+        f"{result.source.name}: still not whole after {mending.MOST_ROUNDS} rounds of mending. "
+        "Nothing was changed. Please report it, with the output of lockstitch check."
+    )
+
+
+def _all_settled(scan: Scan, policy: Policy) -> bool:
+    """Is the result known to be whole without reading it again?"""
+    if policy != Policy():
+        return False
+    codes = {f.code for conversation in scan.conversations for f in conversation.findings}
+    return codes <= mending.SETTLED_AT_ONCE
+
+
+def _write(
+    kind: Format, source: Source, raw: IO[bytes], scan: Scan, policy: Policy
+) -> list[Change]:
+    out = source.compressing(raw)
+    changes = kind.write(source, out, scan, policy)
+    if out is not raw:
+        out.close()
+    raw.flush()
+    os.fsync(raw.fileno())
+    return changes
+
+
+def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
+    """Move the mended copy to ``target``, at once and whole; the path of the backup, if any.
+
+    Raises `CannotWrite`, and leaves the target as it was, if the source changed meanwhile."""
+    assert ready.path is not None
+    source = ready.source.path
+    if _stamp(source) != ready.stamp:
+        raise CannotWrite(
+            f"{ready.source.name}: it changed while it was being mended. Nothing was changed. "
+            "Stop the program that writes it, then try again."
+        )
+    try:
+        shutil.copymode(source, ready.path)
+        kept = None
+        if backup:
+            kept = _backup_path(target)
+            shutil.copy2(source, kept)
+        os.replace(ready.path, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
+    return kept
+
+
+def _backup_path(target: Path) -> Path:
+    """A name that is free: an earlier backup is never overwritten."""
+    path = target.with_name(target.name + ".bak")
+    number = 1
+    while path.exists():
+        number += 1
+        path = target.with_name(f"{target.name}.bak{number}")
+    return path
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise CannotRead(str(path), f"cannot be read: {error.strerror}.") from error
+    return stat.st_size, stat.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _scratch(beside: Path) -> Iterator[Path]:
+    """A folder for work in progress, on the file system of the target, gone at the end."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".lockstitch-", dir=beside))
+    except OSError as error:
+        raise CannotWrite(
+            f"{beside}: cannot be written: {error.strerror}. Name another place with -o."
+        ) from error
+    try:
+        yield folder
+    except OSError as error:
+        raise CannotWrite(
+            f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

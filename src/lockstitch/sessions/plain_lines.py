@@ -1,0 +1,101 @@
+"""Plain JSONL: one item or message a line, all of them one conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+import msgspec
+
+from lockstitch.core import rules
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Place
+from lockstitch.core.mending import Policy
+from lockstitch.core.pairing import Pairing
+from lockstitch.core.seen import Seen
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.detection import detect
+from lockstitch.sessions.line_writing import LineWriter
+from lockstitch.sessions.lines import lines, problem_of
+from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.source import Source
+
+
+class PlainLines:
+    """Items or messages, one a line. Without a dialect, the lines tell it."""
+
+    name = "jsonl"
+
+    def __init__(self, dialect: Dialect | None = None) -> None:
+        self._dialect = dialect
+
+    def scan(self, source: Source, *, anchored: bool = False) -> Scan:
+        dialect = self._dialect or detect(wire for _, wire, _ in read_objects(source))
+        pairing, scan = self._read(source, dialect, Pairing(dialect.order))
+        ids, keys = pairing.suspects()
+        if ids or keys:
+            watching = Pairing(dialect.order, ids=Seen(ids), keys=Seen(keys))
+            pairing, scan = self._read(source, dialect, watching)
+        conversation = scan.conversations[0]
+        conversation.findings += pairing.finish(anchored=anchored)
+        conversation.findings.sort(key=lambda finding: (finding.place, finding.code))
+        return scan
+
+    def _read(self, source: Source, dialect: Dialect, pairing: Pairing) -> tuple[Pairing, Scan]:
+        conversation = Conversation(findings=[])
+        records = 0
+        for number, wire, problem in read_objects(source):
+            if wire is None:
+                conversation.findings.append(undecodable(number, problem))
+                continue
+            records += 1
+            for item in dialect.read(wire):
+                finding = pairing.add(item, number)
+                if finding is not None:
+                    conversation.captured[finding.place] = dialect.take(wire, {item.slot})[1][0]
+        scan = Scan(format=self.name, conversations=[conversation], records=records, facts=dialect)
+        return pairing, scan
+
+    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+        writer = LineWriter(scan, scan.facts, Bare(), policy)
+        if writer.idle:
+            return []
+        writer.write(source, out)
+        return writer.changes
+
+
+class Bare:
+    """No envelope: the record is the wire item."""
+
+    def open(self, record: dict[str, Any]) -> Wire:
+        return record
+
+    def close(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        return wire
+
+    def drop(self, record: dict[str, Any]) -> None:
+        pass  # nothing refers to a line
+
+    def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        return wire
+
+
+def read_objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
+    """Each line that is not blank: its number and its object, or None and what is wrong."""
+    decode = msgspec.json.Decoder().decode
+    with source.open() as stream:
+        for number, line in enumerate(lines(stream, source.name), 1):
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                if line.strip():
+                    yield number, None, problem_of(line) or "cannot be decoded"
+                continue
+            if isinstance(record, dict):
+                yield number, record, ""
+            else:
+                yield number, None, "is not an object"
+
+
+def undecodable(number: int, problem: str) -> Finding:
+    return Finding(rule=rules.UNDECODABLE, place=Place(number), detail=f"the line {problem}")

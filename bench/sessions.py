@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-WORDS = "the call returns a list of rows and then waits for the next event in the queue".split()
+WORDS = ("the", "call", "returns", "a", "list", "of", "rows", "and", "waits", "for", "events")
 OPEN_EVERY = 997
 """One call in so many has lost its output, as a killed process leaves it."""
 

@@ -118,7 +118,7 @@ def _print_changes(name: str, ready: Mending, out: TextIO) -> None:
         label = f" [{change.label}]" if change.label else ""
         where = style.bold(f"{shown}:{change.at}:")
         print(f"{where} {style.red(change.code)} {printable(change.what + label)}", file=out)
-        for removed in change.before if not change.after else ():
+        for removed in change.before if change.removed else ():
             text = printable(removed.decode(errors="replace").rstrip("\n"))
             cut = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
             print(f"    removed: {cut}", file=out)
@@ -138,9 +138,11 @@ def _print_diff(name: str, target: str, changes: list[Change]) -> None:
     for change in changes:
         print(f"@@ {change.at} @@ {change.code} {printable(change.what)}")
         for record in change.before:
-            print(style.red("-" + printable(record.decode(errors="replace").rstrip("\n"))))
+            for line in record.decode(errors="replace").splitlines():
+                print(style.red("-" + printable(line)))
         for record in change.after:
-            print(style.green("+" + printable(record.decode(errors="replace").rstrip("\n"))))
+            for line in record.decode(errors="replace").splitlines():
+                print(style.green("+" + printable(line)))
 
 
 def _write_report(path: Path, name: str, ready: Mending) -> None:
@@ -151,6 +153,7 @@ def _write_report(path: Path, name: str, ready: Mending) -> None:
             "at": change.at,
             "what": change.what,
             "label": change.label,
+            "removed": change.removed,
             "before": [record.decode(errors="replace") for record in change.before],
             "after": [record.decode(errors="replace") for record in change.after],
         }

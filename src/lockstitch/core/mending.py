@@ -265,8 +265,9 @@ def describe(edit: Edit) -> str:
             return f"replaced it by what happened ({edit.outcome.value})"
 
 
-def reported_at(edit: Edit) -> int:
-    """The position at which an edit shows: where something is written, or gone."""
-    if isinstance(edit, Settle):
-        return edit.after.at if edit.into is None else edit.into
-    return edit.place.at
+def shown_at(edit: Edit) -> list[int]:
+    """The positions at which an edit shows: where something goes, and where something comes."""
+    where = [] if isinstance(edit, Settle) else [edit.place.at]
+    if isinstance(edit, Settle | Move):
+        where += [edit.after.at] if edit.into is None else [edit.into, edit.after.at]
+    return where

@@ -18,7 +18,7 @@ from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Evidence, Outcome, denies_running
-from lockstitch.core.seen import Seen
+from lockstitch.core.seen import SeenIds, SeenKeys
 
 
 class Order(Enum):
@@ -100,15 +100,15 @@ class Pairing:
         self,
         order: Order = Order.ANYWHERE,
         *,
-        ids: Seen[int] | None = None,
-        keys: Seen[OpenCall] | None = None,
+        ids: SeenIds | None = None,
+        keys: SeenKeys[OpenCall] | None = None,
         cut: Mapping[str, Cut] | None = None,
         read: Witness | None = None,
     ) -> None:
         self.order = order
         self._adjacent = order is not Order.ANYWHERE
-        self.ids: Seen[int] = Seen() if ids is None else ids
-        self.keys: Seen[OpenCall] = Seen() if keys is None else keys
+        self.ids = SeenIds() if ids is None else ids
+        self.keys: SeenKeys[OpenCall] = SeenKeys() if keys is None else keys
         """Keys of calls that have their output."""
         self.cut: dict[str, Cut] = {} if cut is None else dict(cut)
         """Calls that were taken away: their outputs are half pairs, not orphans."""
@@ -146,6 +146,13 @@ class Pairing:
     def suspects(self) -> tuple[set[str], set[str]]:
         """Item ids and keys that need a second reading; see `seen`."""
         return self.ids.suspects, self.keys.suspects
+
+    def again(self) -> Pairing | None:
+        """A fresh pass that settles what this one could only suspect; None if all is certain."""
+        ids, keys = self.suspects()
+        if not ids and not keys:
+            return None
+        return Pairing(self.order, ids=SeenIds(ids), keys=SeenKeys(keys), read=self._read)
 
     # --- feeding -------------------------------------------------------------------------------
 
@@ -262,7 +269,7 @@ class Pairing:
         if call.item.alias is None and not self._queued:
             del self._open[key]
             if key:
-                self.keys.replace(key, call)
+                self.keys.close(key, call)
         else:
             self._close(call)
         if call.wrong is not None:
@@ -299,7 +306,7 @@ class Pairing:
             if not queue:
                 self._queued.pop(key, None)
             if key:
-                self.keys.replace(key, call)
+                self.keys.close(key, call)
 
     def _overtaken(self, call: OpenCall) -> None:
         """The right output came after one of the wrong family: that one answers nothing."""

@@ -1,9 +1,10 @@
 """Which ids have been seen, in memory that does not grow with the history.
 
-Small histories are remembered exactly. Past `EXACT_IDS` a filter of fixed size takes over; it
-never forgets, but may suspect an id wrongly. Suspects are then settled by reading the history
-once more with ``Seen(watch=suspects)``, which remembers the suspects, exactly, and nothing else.
-So the answer is exact on every path, and Python's randomised string hash cannot show in it."""
+Small histories are remembered exactly. In large ones an id is only *suspected*: `SeenIds` has a
+filter of fixed size that never forgets but may suspect wrongly; `SeenKeys` suspects every key it
+is asked about. Suspects are settled by reading the history once more with ``watch=suspects``,
+which remembers the suspects, exactly, and nothing else. So the answer is exact on every path, and
+Python's randomised string hash cannot show in it."""
 
 from __future__ import annotations
 
@@ -15,30 +16,32 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 EXACT_IDS = 5_000
-"""Below this a dictionary is both smaller and faster than the filter."""
+"""Below this a dictionary is small, and no second reading is ever needed."""
 
 FILTER_WORDS = 1 << 19
-"""8 MiB of bits: 150,000 ids lead to a wrong suspicion in about one history of two hundred, a
-million ids to a few hundred suspects. More ids cost a second reading, never a wrong answer."""
-
+"""4 MiB of bits, so that it mostly stays in the processor's cache: 150,000 ids lead to a wrong
+suspicion in about one history of a hundred, more ids to more of them."""
 
 MASKS = 1 << 12
 
 
 @cache
 def _masks() -> tuple[int, ...]:
-    """Words with up to three bits set, well spread; an id sets the bits of two of them."""
+    """Words with up to four bits set, well spread; an id sets the bits of two of them."""
     mixed = [n * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF for n in range(1, MASKS + 1)]
-    return tuple(1 << (m >> 58) | 1 << (m >> 46 & 63) | 1 << (m >> 34 & 63) for m in mixed)
+    return tuple(
+        1 << (m >> 58) | 1 << (m >> 49 & 63) | 1 << (m >> 40 & 63) | 1 << (m >> 31 & 63)
+        for m in mixed
+    )
 
 
-class Seen(Generic[T]):
-    """Ids, and something to know of each (where it was seen)."""
+class SeenIds:
+    """Ids that must be unique, and where each was seen first."""
 
-    __slots__ = ("_filter", "_known", "_masks", "_watch", "suspects")
+    __slots__ = ("_filter", "_masks", "_places", "_watch", "suspects")
 
     def __init__(self, watch: Iterable[str] | None = None) -> None:
-        self._known: dict[str, T] = {}
+        self._places: dict[str, int] = {}
         self._filter: array[int] | None = None
         self._masks: tuple[int, ...] = ()
         self._watch = None if watch is None else frozenset(watch)
@@ -47,10 +50,10 @@ class Seen(Generic[T]):
 
     def __repr__(self) -> str:
         how = "watching" if self._watch is not None else "filter" if self._filter else "exact"
-        return f"<Seen {how}, {len(self.suspects)} suspects>"
+        return f"<SeenIds {how}, {len(self.suspects)} suspects>"
 
-    def add(self, id: str, value: T) -> T | None:
-        """Remember ``id``; what was known of it before, if it was certainly seen."""
+    def add(self, id: str, at: int) -> int | None:
+        """Remember ``id``; where it was seen before, if that is certain."""
         words = self._filter
         if words is not None:
             masks = self._masks
@@ -63,41 +66,48 @@ class Seen(Generic[T]):
             else:
                 words[index] = word | mask
             return None
-        known = self._known
-        before = known.get(id)
+        places = self._places
+        before = places.get(id)
         if before is None and (self._watch is None or id in self._watch):
-            known[id] = value
-            if len(known) > EXACT_IDS and self._watch is None:
+            places[id] = at
+            if len(places) > EXACT_IDS and self._watch is None:
                 self._filter = array("Q", bytes(8 * FILTER_WORDS))
                 self._masks = _masks()
-                self._known = {}
-                for one, its_value in known.items():
-                    self.add(one, its_value)
+                self._places = {}
+                for one, place in places.items():
+                    self.add(one, place)
                 # Some of these may have suspected each other, but all of them were new.
                 self.suspects.clear()
         return before
 
-    def replace(self, id: str, value: T) -> None:
-        """Remember ``id`` with this value; to see it again is nothing special."""
-        words = self._filter
-        if words is not None:
-            masks = self._masks
-            h = hash(id)
-            mask = masks[(h >> 20) & (MASKS - 1)] | masks[(h >> 32) & (MASKS - 1)]
-            words[h & (FILTER_WORDS - 1)] |= mask
-        elif id in self._known:
-            self._known[id] = value
-        else:
-            self.add(id, value)
 
-    def find(self, id: str) -> T | None:
-        """What is known of ``id``, if it was certainly seen. May add a suspect."""
-        words = self._filter
-        if words is None:
-            return self._known.get(id)
-        masks = self._masks
-        h = hash(id)
-        mask = masks[(h >> 20) & (MASKS - 1)] | masks[(h >> 32) & (MASKS - 1)]
-        if words[h & (FILTER_WORDS - 1)] & mask == mask:
-            self.suspects.add(id)
-        return None
+class SeenKeys(Generic[T]):
+    """Keys of pairs that are closed, with the last call of each. Asked about only when an output
+    comes that no open call waits for, and that is rare."""
+
+    __slots__ = ("_calls", "_watch", "suspects")
+
+    def __init__(self, watch: Iterable[str] | None = None) -> None:
+        self._calls: dict[str, T] | None = {}
+        self._watch = None if watch is None else frozenset(watch)
+        self.suspects: set[str] = set()
+        """Keys that were asked about in vain. Not empty: read again, watching them."""
+
+    def __repr__(self) -> str:
+        how = "watching" if self._watch is not None else "exact" if self._calls else "forgetful"
+        return f"<SeenKeys {how}, {len(self.suspects)} suspects>"
+
+    def close(self, key: str, call: T) -> None:
+        """Remember that the pair of this call is whole."""
+        calls = self._calls
+        if calls is not None and (self._watch is None or key in self._watch):
+            calls[key] = call
+            if len(calls) > EXACT_IDS and self._watch is None:
+                self._calls = None
+
+    def find(self, key: str) -> T | None:
+        """The last call with this key whose pair is whole, if that is certain."""
+        if self._calls is None:
+            self.suspects.add(key)
+            return None
+        return self._calls.get(key)

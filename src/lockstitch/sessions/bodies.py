@@ -12,6 +12,7 @@ from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import rewrite_all
+from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import ANCHORS
 from lockstitch.sessions.lines import lines
 from lockstitch.sessions.model import Change, Conversation, Scan
@@ -68,45 +69,28 @@ class RequestBodies:
                 conversation = by_line.get(number)
                 if conversation is None:
                     out.write(line)
-                elif conversation.findings[0].rule is rules.UNDECODABLE:
-                    what = f"{conversation.findings[0].detail}: removed it"
-                    code = rules.UNDECODABLE.code
-                    changes.append(Change(code=code, at=number, what=what, before=[line]))
+                    continue
+                log = ChangeLog(scan, line=number)
+                if conversation.findings[0].rule is rules.UNDECODABLE:
+                    log.removed(conversation.findings[0], line)
                 else:
-                    out.write(self._mended(line, conversation, scan, policy, changes))
+                    out.write(self._mended(line, conversation, policy, log))
+                changes += log.all()
         return changes
 
     def _mended(
-        self,
-        line: bytes,
-        conversation: Conversation,
-        scan: Scan,
-        policy: Policy,
-        changes: list[Change],
+        self, line: bytes, conversation: Conversation, policy: Policy, log: ChangeLog
     ) -> bytes:
         edits = mending.plan(conversation.findings, policy)
         if not edits:
             return line
+        log.expect(edits, conversation.label)
         body: dict[str, Any] = msgspec.json.decode(line)
         history = _wires(body[conversation.label])
         dialect = self._dialect or detect(history)
         mended, _, _ = rewrite_all(dialect, history, edits)
         new = msgspec.json.encode({**body, conversation.label: mended}) + b"\n"
-        before, after = [line], [new]
-        for edit in edits:
-            what = f"{edit.reason.say(scan.where)}: {mending.describe(edit)}"
-            assert conversation.line is not None
-            changes.append(
-                Change(
-                    code=edit.reason.code,
-                    at=conversation.line,
-                    what=what,
-                    before=before,
-                    after=after,
-                    label=conversation.label,
-                )
-            )
-            before, after = [], []
+        log.touched(mending.shown_at(edits[0])[0], [line], [new])
         return new
 
 

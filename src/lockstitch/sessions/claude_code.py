@@ -17,7 +17,7 @@ import msgspec
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import OpenCall, Pairing
-from lockstitch.core.seen import Seen
+from lockstitch.core.seen import SeenIds, SeenKeys
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.messages import Messages
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, bury, replaced_at, take_back
@@ -65,7 +65,7 @@ class ClaudeTranscript:
         if writer.idle:
             return []
         writer.write(source, out, links.relink)
-        return writer.changes
+        return writer.log.all()
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -133,8 +133,8 @@ class _Reading:
         suspects = self.survey.suspects.get(name)
         if suspects is None:
             return Pairing(_DIALECT.order)
-        ids: Seen[int] = Seen(suspects[0])
-        keys: Seen[OpenCall] = Seen(suspects[1])
+        ids = SeenIds(suspects[0])
+        keys: SeenKeys[OpenCall] = SeenKeys(suspects[1])
         return Pairing(_DIALECT.order, ids=ids, keys=keys)
 
     def _follow(self, record: dict[str, Any], number: int, chain: _Chain) -> None:

@@ -18,7 +18,7 @@ from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Cut, OpenCall, Pairing
 from lockstitch.core.rules import Rule
-from lockstitch.core.seen import Seen
+from lockstitch.core.seen import SeenIds, SeenKeys
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses, classify
 from lockstitch.sessions import codex_writing
@@ -38,6 +38,8 @@ from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
 
 _RESPONSES: Final = Responses()
+_NO_ORDINAL: Final = -1
+"""No record has this ordinal: the first one is always looked at closely."""
 
 
 @dataclass(slots=True)
@@ -86,19 +88,21 @@ class _Reading:
         self.rolled_back = False
         self.header = False
         self.paginated: bool | None = None
-        self.ordinal = -1
-        self.torn = 0
-        self.records = 0
+        self.next_ordinal = _NO_ORDINAL
+        self.torn: set[int] = set()
+        self.records = self.not_records = 0
 
     def _pairing(self, cut: dict[str, Cut]) -> Pairing:
-        ids: Seen[int] = Seen(self.survey.ids)
-        keys: Seen[OpenCall] = Seen(self.survey.keys)
+        ids = SeenIds(self.survey.ids)
+        keys: SeenKeys[OpenCall] = SeenKeys(self.survey.keys)
         return Pairing(ids=ids, keys=keys, cut=cut, read=read_evidence)
 
     def read(self, source: Source) -> None:
-        """Feed every line. This loop is the hot path: one decode and one `add` for each line."""
+        """Feed every line. This loop is the hot path: one decode and one `add` for each line, and
+        names bound beforehand."""
         number = 0
-        dead = self.dead
+        dead = self.dead if self.survey.dead else None
+        add, witness = self.pairing.add, self.pairing.witness
         with source.open() as stream:
             for line in lines(stream, source.name):
                 number += 1
@@ -118,22 +122,20 @@ class _Reading:
                         self._torn_line(number, "is not a rollout record")
                         continue
                     payload = Payload()
-                self.records += 1
-                if self.paginated is not False:
-                    if self.paginated and record.ordinal == self.ordinal + 1:
-                        self.ordinal += 1
-                        self.torn = 0
-                    else:
-                        self._count(record, payload, number)
-                if dead:
+                if record.ordinal == self.next_ordinal:
+                    self.next_ordinal += 1
+                elif self.paginated is not False:
+                    self._count(record, payload, number)
+                if dead is not None:
                     range_ = dead.at(number)
                     if range_ is not None:
                         self._dead(kind, payload, number, range_)
+                        add, witness = self.pairing.add, self.pairing.witness
                         continue
                 if kind == "response_item":
-                    if payload.output and len(payload.output) <= SHORT_OUTPUT_BYTES:
+                    if 0 < len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
-                    finding = self.pairing.add(classify(payload), number)
+                    finding = add(classify(payload), number)
                     if finding is not None:
                         self.captured[finding.place] = msgspec.json.decode(line)["payload"]
                 elif kind == "event_msg":
@@ -141,20 +143,23 @@ class _Reading:
                     if event == "item_completed":
                         item = payload.item
                         if item is not None and item.id.__class__ is str:
-                            self.pairing.witness(item.id, line, number)
+                            witness(item.id, line, number)
                     elif event in LEGACY_ENDS:
                         if payload.call_id.__class__ is str:
-                            self.pairing.witness(payload.call_id, line, number)
+                            witness(payload.call_id, line, number)
                     elif event == "thread_rolled_back":
                         self.rolled_back = True
                 elif kind == "compacted":
                     self._compacted(payload, number)
+                    add, witness = self.pairing.add, self.pairing.witness
+        self.records = number - self.not_records
 
     # --- the file ------------------------------------------------------------------------------
 
     def _undecoded(self, line: bytes, number: int) -> Record | None:
         """A line that is no record at first sight: an empty one, an odd one, or a torn one."""
         if not line.strip():
+            self.not_records += 1
             return None
         problem = problem_of(line)
         record = lenient_record(line) if problem is None else None
@@ -163,35 +168,34 @@ class _Reading:
         return record
 
     def _torn_line(self, number: int, problem: str) -> None:
-        self.torn += 1
+        self.not_records += 1
+        self.torn.add(number)
         self._found(rules.UNDECODABLE, number, f"the line {problem}")
         self._expect_header(None, None, number)
 
     def _count(self, record: Record, payload: Payload, number: int) -> None:
-        """Does the ordinal rise by one? (Only in files that have ordinals.)"""
+        """An ordinal that is not the next one. (Only some files have ordinals.)"""
         ordinal = record.ordinal
         if self.paginated is None:
             self._expect_header(record, payload, number)
             self.paginated = payload.history_mode == "paginated" or ordinal is not None
             if not self.paginated:
                 return
-            self.ordinal = -1 if ordinal.__class__ is not int else ordinal - 1
-        expected = self.ordinal + 1
-        if ordinal == expected:
-            self.ordinal = expected
-        elif ordinal.__class__ is not int:
+            self.next_ordinal = ordinal if ordinal.__class__ is int else 0
+        expected = self.next_ordinal
+        if ordinal.__class__ is not int:
             self._found(rules.ORDINAL, number, f"the line has no ordinal; expected {expected}")
             return
-        elif ordinal < expected:
+        if ordinal < expected:
             self._found(rules.ORDINAL, number, f"ordinal {ordinal} is repeated")
             return
-        else:
-            # A torn line may have used up an ordinal; it has its own finding.
-            if ordinal > expected + self.torn:
-                text = f"ordinal {ordinal} skips {expected}"
-                self._found(rules.ORDINAL, number, text)
-            self.ordinal = ordinal
-        self.torn = 0
+        # Torn lines just before may have used up ordinals; they have findings of their own.
+        torn = 0
+        while number - 1 - torn in self.torn:
+            torn += 1
+        if ordinal > expected + torn:
+            self._found(rules.ORDINAL, number, f"ordinal {ordinal} skips {expected}")
+        self.next_ordinal = ordinal + 1
 
     def _expect_header(self, record: Record | None, payload: Payload | None, number: int) -> None:
         if self.header:

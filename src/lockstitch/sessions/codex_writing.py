@@ -34,7 +34,7 @@ def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Ch
         header = _header(source, paginated)
         line = msgspec.json.encode(header) + b"\n"
         out.write(numbering(line, True) if numbering else line)
-        writer.changes.append(
+        writer.log.add(
             Change(
                 code=rules.NO_HEADER.code,
                 at=1,
@@ -43,9 +43,9 @@ def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Ch
             )
         )
     writer.write(source, out, numbering)
-    writer.changes += [_renumbered(finding) for finding in miscounted]
-    writer.changes.sort(key=lambda change: (change.at, change.code))
-    return writer.changes
+    for finding in miscounted:
+        writer.log.add(_renumbered(finding))
+    return writer.log.all()
 
 
 def _renumbered(finding: Finding) -> Change:
@@ -141,36 +141,43 @@ class _Numbering:
 
     def __init__(self) -> None:
         self._next: int | None = None
+        self._was = 0
+        """The ordinal that the next line has, if the file was right so far."""
 
     def __call__(self, line: bytes, new: bool) -> bytes:
-        # Where Codex writes it: {"timestamp":"…","ordinal":7,… Anything else is decoded.
-        if line.startswith(_BEFORE):
-            quote = line.find(b'"', len(_BEFORE))
-            start = quote + len(_BETWEEN)
-            if line[quote:start] == _BETWEEN:
-                end = line.find(b",", start)
-                digits = line[start:end]
-                if digits.isdigit():
-                    ordinal = self._take(0 if new else int(digits))
-                    if digits == b"%d" % ordinal:
-                        return line
-                    return b"%b%d%b" % (line[:start], ordinal, line[end:])
+        ordinal = self._next
+        if ordinal is None or new:
+            return self._looked_at(line, new)
+        # The usual line: {"timestamp":"2026-11-15T19:21:20.951Z","ordinal":7,… with the ordinal
+        # that follows the one before. Anything else is looked at closely.
+        was = self._was
+        token = b'","ordinal":%d,' % was
+        if not line.startswith(token, _AT) or line.find(b'"', len(_BEFORE)) != _AT:
+            return self._looked_at(line, new)
+        self._next = ordinal + 1
+        self._was = was + 1
+        if was == ordinal:
+            return line
+        return line[:_AT] + b'","ordinal":%d,' % ordinal + line[_AT + len(token) :]
+
+    def _looked_at(self, line: bytes, new: bool) -> bytes:
         if not line.strip():
             return line
         record = msgspec.json.decode(line)
-        ordinal = self._take(0)
-        if record.get("ordinal") == ordinal:
+        had = record.get("ordinal")
+        if not new:
+            self._was = (had if isinstance(had, int) else self._was) + 1
+        if self._next is None:
+            self._next = had if isinstance(had, int) and not new else 0
+        ordinal = self._next
+        self._next += 1
+        if had == ordinal:
             return line
         return msgspec.json.encode(_with_ordinal(record, ordinal)) + b"\n"
 
-    def _take(self, first: int) -> int:
-        ordinal = first if self._next is None else self._next
-        self._next = ordinal + 1
-        return ordinal
-
 
 _BEFORE: Final = b'{"timestamp":"'
-_BETWEEN: Final = b'","ordinal":'
+_AT: Final = len(_BEFORE) + len("2026-11-15T19:21:20.951Z")
 
 
 def _with_ordinal(record: dict[str, Any], ordinal: int) -> dict[str, Any]:

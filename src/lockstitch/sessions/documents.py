@@ -13,10 +13,10 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing
-from lockstitch.core.seen import Seen
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import Rewriter
+from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
 from lockstitch.sessions.model import Change, Conversation, Scan
@@ -39,9 +39,9 @@ class JsonDocument:
         dialect = self._dialect or _detect(source)
         pairing = Pairing(dialect.order)
         scan, anchor = _read(source, dialect, pairing, self.name)
-        ids, keys = pairing.suspects()
-        if ids or keys:
-            pairing = Pairing(dialect.order, ids=Seen(ids), keys=Seen(keys))
+        watching = pairing.again()
+        if watching is not None:
+            pairing = watching
             scan, anchor = _read(source, dialect, pairing, self.name)
         conversation = scan.conversations[0]
         conversation.findings += pairing.finish(anchored=anchored or anchor)
@@ -56,26 +56,12 @@ class JsonDocument:
         broken = {f.place.at: f for f in conversation.findings if f.rule is rules.UNDECODABLE}
         if not edits and not broken:
             return []
-        writer = _Writer(out, Rewriter(scan.facts, edits, conversation.captured), broken)
+        log = ChangeLog(scan)
+        log.expect(edits)
+        writer = _Writer(out, Rewriter(scan.facts, edits, conversation.captured), broken, log)
         for piece in _pieces(source):
             writer.write(piece)
-        changes = [
-            Change(
-                code=finding.code,
-                at=at,
-                what=f"{finding.say(scan.where)}: removed it",
-                before=[writer.dropped[at]],
-            )
-            for at, finding in broken.items()
-        ]
-        for edit in edits:
-            before, after = writer.shown(edit)
-            what = f"{edit.reason.say(scan.where)}: {mending.describe(edit)}"
-            at = edit.reason.place.at
-            changes.append(
-                Change(code=edit.reason.code, at=at, what=what, before=before, after=after)
-            )
-        return sorted(changes, key=lambda change: (change.at, change.code))
+        return log.all()
 
 
 def _pieces(source: Source) -> Iterator[Text | Element | Field]:
@@ -159,15 +145,16 @@ def _lines(source: Source, wanted: set[int]) -> dict[int, int]:
 class _Writer:
     """Writes pieces, some of them changed; keeps commas and indentation right."""
 
-    def __init__(self, out: IO[bytes], rewriter: Rewriter, broken: dict[int, Finding]) -> None:
+    def __init__(
+        self, out: IO[bytes], rewriter: Rewriter, broken: dict[int, Finding], log: ChangeLog
+    ) -> None:
         self._out = out
+        self._log = log
         self._rewriter = rewriter
         self._busy = rewriter.positions()
         self._broken = broken
         self._first_lead: str | None = None
         self._written = 0
-        self.dropped: dict[int, bytes] = {}
-        self._shown: dict[int, tuple[list[bytes], list[bytes]]] = {}
 
     def write(self, piece: Text | Element | Field) -> None:
         if isinstance(piece, Text):
@@ -175,15 +162,11 @@ class _Writer:
         elif isinstance(piece, Element):
             self._element(piece)
 
-    def shown(self, edit: mending.Edit) -> tuple[list[bytes], list[bytes]]:
-        """What an edit changed at the place where it is reported, once."""
-        return self._shown.pop(mending.reported_at(edit), ([], []))
-
     def _element(self, element: Element) -> None:
         if self._first_lead is None:
             self._first_lead = element.lead
         if element.index in self._broken:
-            self.dropped[element.index] = element.text.encode()
+            self._log.removed(self._broken[element.index], element.text.encode())
             return
         if element.index not in self._busy:
             self._put(element.text, element.lead)
@@ -197,11 +180,11 @@ class _Writer:
         elif left is not None:
             made.append(self._laid_out(left))
             self._put(made[0], element.lead)
-        for wire in arrivals:
-            made.append(self._laid_out(wire))
+        for arrival in arrivals:
+            made.append(self._laid_out(arrival))
             self._put(made[-1], None)
         before = [] if left is wire else [element.text.encode()]
-        self._shown[element.index] = (before, [text.encode() for text in made])
+        self._log.touched(element.index, before, [text.encode() for text in made])
 
     def _put(self, text: str, lead: str | None) -> None:
         first = self._first_lead or ""

@@ -102,8 +102,6 @@ def _write(
     changes = kind.write(source, out, scan, policy)
     if out is not raw:
         out.close()
-    raw.flush()
-    os.fsync(raw.fileno())
     return changes
 
 
@@ -124,8 +122,10 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         if backup:
             kept = _backup_path(target)
             shutil.copy2(source, kept)
+        _sync(ready.path)
         os.replace(ready.path, target)
-        _sync_folder(target.parent)
+        with contextlib.suppress(OSError):  # not every system can sync a folder
+            _sync(target.parent)
     except OSError as error:
         raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
     return kept
@@ -168,11 +168,10 @@ def _scratch(beside: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync(path: Path) -> None:
+    """Make a file, or a rename in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,7 +5,6 @@ all of them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
@@ -13,11 +12,13 @@ import msgspec
 
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
+from lockstitch.core.items import Place
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import Rewriter
+from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.lines import BLOCK_BYTES, lines
-from lockstitch.sessions.model import Change, Scan
+from lockstitch.sessions.model import Scan
 from lockstitch.sessions.source import Source
 
 
@@ -49,31 +50,29 @@ class LineWriter:
     """A plan over the lines of one file."""
 
     def __init__(self, scan: Scan, dialect: Dialect, envelope: Envelope, policy: Policy) -> None:
-        self.scan = scan
-        self.envelope = envelope
-        self.changes: list[Change] = []
+        self._envelope = envelope
+        self.log = ChangeLog(scan)
         edits: list[Edit] = []
-        captured = {}
-        self._of_edit: dict[int, list[tuple[Edit, str]]] = defaultdict(list)
+        captured: dict[Place, Wire] = {}
         self._torn: dict[int, tuple[Finding, str]] = {}
         for conversation in scan.conversations:
             planned = mending.plan(conversation.findings, policy)
             edits += planned
+            self.log.expect(planned, conversation.label)
             captured.update(conversation.captured)
-            for edit in planned:
-                self._of_edit[mending.reported_at(edit)].append((edit, conversation.label))
             for finding in conversation.findings:
                 if finding.rule is rules.UNDECODABLE:
                     self._torn[finding.place.at] = (finding, conversation.label)
-        self.rewriter = Rewriter(dialect, edits, captured)
+        self._rewriter = Rewriter(dialect, edits, captured)
+        self._busy = {*self._torn, *self._rewriter.positions()}
 
     @property
     def idle(self) -> bool:
         """Is there nothing to do?"""
-        return not self._of_edit and not self._torn
+        return not self._busy
 
     def write(self, source: Source, out: IO[bytes], touch: Touch | None = None) -> None:
-        busy = {*self._torn, *self._of_edit, *self.rewriter.positions()}
+        busy = self._busy
         pending: list[bytes] = []
         number = size = 0
         with source.open() as stream:
@@ -89,54 +88,34 @@ class LineWriter:
                         size = 0
                 elif number in self._torn:
                     finding, label = self._torn[number]
-                    self._report(finding, "removed it", label, before=[line])
+                    self.log.removed(finding, line, label)
                 else:
                     pending += self._rewritten(number, line, touch)
         out.write(b"".join(pending))
 
     def _rewritten(self, number: int, line: bytes, touch: Touch | None) -> list[bytes]:
         record = msgspec.json.decode(line)
-        wire = self.envelope.open(record)
-        left, arrivals = self.rewriter.rewrite(number, wire)
+        wire = self._envelope.open(record)
+        left, arrivals = self._rewriter.rewrite(number, wire)
         if left is None:
-            self.envelope.drop(record)
-        made = [_line(self.envelope.make(record, one)) for one in arrivals]
+            self._envelope.drop(record)
+        made = [_line(self._envelope.make(record, one)) for one in arrivals]
         kept = left is wire
         if kept:
             # A last line without a newline gets one: the next record would be glued on.
             written = [line if line.endswith(b"\n") or not made else line + b"\n", *made]
         elif left is not None:
-            written = [_line(self.envelope.close(record, left)), *made]
+            written = [_line(self._envelope.close(record, left)), *made]
         else:
             written = made
         if touch is not None:
             first_is_new = not kept
             written = [touch(one, bool(n) or first_is_new) for n, one in enumerate(written)]
-        before, after = ([], written[1:]) if kept else ([line], written)
-        for edit, label in self._of_edit.get(number, ()):
-            self._report(edit.reason, mending.describe(edit), label, before=before, after=after)
-            before, after = [], []  # several edits of one line are shown with the first
+        if kept:
+            self.log.touched(number, [], written[1:])
+        else:
+            self.log.touched(number, [line], written)
         return written
-
-    def _report(
-        self,
-        finding: Finding,
-        done: str,
-        label: str,
-        *,
-        before: list[bytes],
-        after: list[bytes] | None = None,
-    ) -> None:
-        self.changes.append(
-            Change(
-                code=finding.code,
-                at=finding.place.at,
-                what=f"{finding.say(self.scan.where)}: {done}",
-                before=before,
-                after=after or [],
-                label=label,
-            )
-        )
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -85,6 +85,8 @@ class Change:
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
     label: str = ""
+    removed: bool = False
+    """Is what stood before gone, and nowhere else in the file?"""
 
 
 class Format(Protocol):

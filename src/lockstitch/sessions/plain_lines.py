@@ -12,7 +12,6 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing
-from lockstitch.core.seen import Seen
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.sessions.line_writing import LineWriter
@@ -32,9 +31,8 @@ class PlainLines:
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         dialect = self._dialect or detect(wire for _, wire, _ in read_objects(source))
         pairing, scan = self._read(source, dialect, Pairing(dialect.order))
-        ids, keys = pairing.suspects()
-        if ids or keys:
-            watching = Pairing(dialect.order, ids=Seen(ids), keys=Seen(keys))
+        watching = pairing.again()
+        if watching is not None:
             pairing, scan = self._read(source, dialect, watching)
         conversation = scan.conversations[0]
         conversation.findings += pairing.finish(anchored=anchored)
@@ -61,7 +59,7 @@ class PlainLines:
         if writer.idle:
             return []
         writer.write(source, out)
-        return writer.changes
+        return writer.log.all()
 
 
 class Bare:

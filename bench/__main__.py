@@ -1,0 +1,58 @@
+"""`make bench`: measure, print a table, write bench/results.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from bench import check
+from bench.harness import Result
+
+PARTS = {"check": check.run}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("--only", choices=sorted(PARTS), help="one part")
+    chosen = parser.parse_args().only
+    print(f"{'':28}{'ours':>12}{'peer':>12}{'ratio':>8}{'target':>9}")
+    results: list[Result] = []
+    for name, run in PARTS.items():
+        if chosen in (None, name):
+            for result in run():
+                results.append(result)
+                _show(result)
+    _write(results)
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _show(result: Result) -> None:
+    verdict = "ok" if result.ok else "MISSED"
+    print(
+        f"{result.name:28}{result.ours:>9.3f} {result.unit:<3}{result.peer:>8.3f} {result.unit:<3}"
+        f"{result.ratio:>7.2f}{'≤':>5}{result.target:>4.2f}  {verdict}  (peer: {result.peer_is})",
+        flush=True,
+    )
+
+
+def _write(results: list[Result]) -> None:
+    rows = [
+        {
+            "name": result.name,
+            "ours": result.ours,
+            "peer": result.peer,
+            "unit": result.unit,
+            "peer_is": result.peer_is,
+            "ratio": round(result.ratio, 3),
+            "target": result.target,
+            "ok": result.ok,
+        }
+        for result in results
+    ]
+    Path(__file__).with_name("results.json").write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

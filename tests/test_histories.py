@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 
 import lockstitch
 from lockstitch.dialects import DIALECTS
+from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 
 
 def call(key="call_a", name="get_weather", **more):

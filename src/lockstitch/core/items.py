@@ -6,12 +6,10 @@ with three tool calls is three core items of one position. Families live in `fam
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from lockstitch.core.families import Family
+from lockstitch.core.families import Family
 
 LONGEST_NOTE_CHARACTERS = 600
 """How much of an output's text a dialect passes on. Only short texts are ever told apart (a

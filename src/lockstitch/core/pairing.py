@@ -208,6 +208,8 @@ class Pairing:
     # --- calls and outputs ---------------------------------------------------------------------
 
     def _call(self, item: Item, at: int) -> None:
+        if item.lone and item.key is None:
+            return  # the server ran it, and nothing names it
         family = item.family
         assert family is not None
         group = self._group
@@ -493,7 +495,7 @@ class Pairing:
             by_server = family is not None and family.by_server
             group = call.group
             after = call.place if by_server else Place(group.last_at, group.last_slot)
-            into = call.group.into
+            into = group.into if self.order is Order.NEXT_TURN else None
         finding = Finding(
             rule=rule,
             place=place,

@@ -51,19 +51,19 @@ def sign(wire: Mapping[str, Any]) -> str | None:
         return None
     if role in _CHAT_ROLES or isinstance(wire.get("tool_calls"), list):
         return "chat"
-    content = wire.get("content")
-    if isinstance(content, list):
-        for block in content:
-            block_type = block.get("type") if isinstance(block, dict) else None
-            if not isinstance(block_type, str):
-                continue
-            if block_type in _MESSAGES_BLOCKS or block_type.endswith("_tool_result"):
-                return "messages"
-            if block_type in _CHAT_PARTS:
-                return "chat"
-            if block_type in _RESPONSES_PARTS:
-                return "responses"
-    return "responses" if kind == "message" else None
+    parts = _part_types(wire.get("content"))
+    if any(part in _MESSAGES_BLOCKS or part.endswith("_tool_result") for part in parts):
+        return "messages"
+    if kind == "message" or parts & _RESPONSES_PARTS:
+        return "responses"
+    return "chat" if parts & _CHAT_PARTS else None
+
+
+def _part_types(content: object) -> set[str]:
+    if not isinstance(content, list):
+        return set()
+    kinds = [part.get("type") for part in content if isinstance(part, dict)]
+    return {kind for kind in kinds if isinstance(kind, str)}
 
 
 def detect(history: Iterable[object]) -> Dialect:

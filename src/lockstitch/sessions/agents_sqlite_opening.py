@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.sessions.errors import CannotRead
-from lockstitch.sessions.source import Source
+from lockstitch.sessions.source import Source, companions, stamp
 
 BUSY_SECONDS = 1.0
 """How long to wait for a lock. A writer of the SDK is done in milliseconds; whoever holds the lock
@@ -44,7 +44,7 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
     path = source.path.resolve()
     try:
         with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
-            stamp = _stamp(path)
+            before = stamp(path)
             way = _way(source, path)
             try:
                 connection, way = _connect(source, path, way, Path(folder))
@@ -52,7 +52,7 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
                     yield connection
             finally:
                 # Without SQLite's locks we must look for ourselves; damage may be just this.
-                if way is not _Way.SHARED and _stamp(path) != stamp:
+                if way is not _Way.SHARED and stamp(path) != before:
                     raise CannotRead(
                         source.name,
                         "changed while it was being read.",
@@ -62,13 +62,6 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
         raise CannotRead(source.name, *_problem(error)) from error
     except OSError as error:
         raise CannotRead(source.name, f"cannot be read: {error.strerror or error}.") from error
-
-
-def companions(path: Path) -> list[Path]:
-    """The files that SQLite keeps beside a database. They are part of it: a `-wal` that is left
-    beside another database of the same name would be written into that one."""
-    names = [path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")]
-    return [name for name in names if name.exists()]
 
 
 def _way(source: Source, path: Path) -> _Way:
@@ -132,13 +125,6 @@ def text(raw: bytes) -> str | bytes:
         return raw.decode()
     except UnicodeDecodeError:
         return raw
-
-
-def _stamp(path: Path) -> list[tuple[str, int, int]]:
-    """What a writer cannot help changing."""
-    files = [path, *(one for one in companions(path) if not one.name.endswith("-shm"))]
-    stats = [(file.name, file.stat()) for file in files]
-    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats if stat.st_size]
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -214,7 +214,7 @@ class _Reading:
     def _read_short_output(self, payload: Payload) -> None:
         try:
             text = msgspec.json.decode(payload.output)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         payload.output = text
 
@@ -277,7 +277,7 @@ def _dead_ranges(source: Source) -> list[DeadRange]:
             try:
                 record = msgspec.json.decode(line)
                 kind, payload = record["type"], record["payload"]
-            except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
                 continue
             if not isinstance(payload, dict):
                 continue

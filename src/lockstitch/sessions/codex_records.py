@@ -63,7 +63,7 @@ def lenient_record(line: bytes) -> Record | None:
     """The record of a line whose fields are not of the types Codex writes; None if it is none."""
     try:
         found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("payload"), dict):
         return None
@@ -89,7 +89,7 @@ def read_evidence(line: bytes, at: int) -> Evidence | None:
         payload = msgspec.json.decode(line)["payload"]
         item = payload["item"] if payload["type"] == "item_completed" else payload
         return _evidence(item, payload["type"], at) if isinstance(item, dict) else None
-    except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         return None
 
 

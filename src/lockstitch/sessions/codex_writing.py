@@ -206,7 +206,14 @@ def _header(source: Source, paginated: bool) -> dict[str, Any]:
                 thread = thread or str(payload.get("thread_id") or "")
                 if record["type"] == "turn_context" and not cwd:
                     cwd = str(payload.get("cwd") or "")
-            except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, AttributeError):
+            except (
+                msgspec.MsgspecError,
+                UnicodeDecodeError,
+                RecursionError,
+                KeyError,
+                TypeError,
+                AttributeError,
+            ):
                 continue
     payload = {
         "id": thread or "00000000-0000-0000-0000-000000000000",

@@ -17,10 +17,10 @@ from typing import IO
 from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
 from lockstitch.core.mending import Policy
-from lockstitch.sessions.errors import CannotRead, CannotWrite
+from lockstitch.sessions.errors import CannotWrite
 from lockstitch.sessions.formats import detect_format
 from lockstitch.sessions.model import Change, Format, Scan
-from lockstitch.sessions.source import Source
+from lockstitch.sessions.source import Source, companions, stamp
 
 
 def check_file(source: Source, *, dialect: str | None = None, anchored: bool = False) -> Scan:
@@ -38,7 +38,8 @@ class Mending:
     changes: list[Change] = field(default_factory=list)
     left: Scan | None = None
     """The last reading: what the policy left unmended."""
-    stamp: tuple[int, int] = (0, 0)
+    stamp: list[tuple[str, int, int]] = field(default_factory=list)
+    """What the source looked like when it was read."""
 
 
 @contextlib.contextmanager
@@ -55,9 +56,8 @@ def mended(
     Raises, and leaves nothing behind, if it cannot be read, written or made whole."""
     policy = policy if policy is not None else Policy()
     kind = detect_format(source, dialect)
-    stamp = _stamp(source.path)
     with _scratch(beside) as folder:
-        result = Mending(source=source, path=None, stamp=stamp)
+        result = Mending(source=source, path=None, stamp=stamp(source.path))
         _rounds(result, kind, policy, folder, anchored)
         yield result
 
@@ -75,6 +75,11 @@ def _rounds(result: Mending, kind: Format, policy: Policy, folder: Path, anchore
         if not changes:
             path.unlink()
             return
+        if not Source(path).head(1):
+            raise CannotMend(
+                f"{result.source.name}: nothing of it would be left: it holds outputs without "
+                "calls. Nothing was changed. If it goes on from an anchor, pass --anchored."
+            )
         result.changes += changes
         result.path = path
         if _all_settled(scan, policy):
@@ -111,24 +116,40 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
     Raises `CannotWrite`, and leaves the target as it was, if the source changed meanwhile."""
     assert ready.path is not None
     source = ready.source.path
-    if _stamp(source) != ready.stamp:
+    if not _unchanged(ready):
         raise CannotWrite(
             f"{ready.source.name}: it changed while it was being mended. Nothing was changed. "
             "Stop the program that writes it, then try again."
         )
     try:
         shutil.copymode(source, ready.path)
+        _sync(ready.path)
         kept = None
         if backup:
             kept = _backup_path(target)
             shutil.copy2(source, kept)
-        _sync(ready.path)
+            for companion in companions(target):
+                suffix = companion.name.removeprefix(target.name)
+                os.replace(companion, kept.with_name(kept.name + suffix))
+        elif companions(target):
+            names = ", ".join(one.name for one in companions(target))
+            raise CannotWrite(
+                f"{target}: a database was there, and {names} is still beside it. Close the "
+                "program that has it open, or name another place."
+            )
         os.replace(ready.path, target)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
         raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
     return kept
+
+
+def _unchanged(ready: Mending) -> bool:
+    try:
+        return stamp(ready.source.path) == ready.stamp
+    except OSError:
+        return False
 
 
 def _backup_path(target: Path) -> Path:
@@ -139,14 +160,6 @@ def _backup_path(target: Path) -> Path:
         number += 1
         path = target.with_name(f"{target.name}.bak{number}")
     return path
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        stat = path.stat()
-    except OSError as error:
-        raise CannotRead(str(path), f"cannot be read: {error.strerror}.") from error
-    return stat.st_size, stat.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from lockstitch.sessions.codex import CodexRollout
 from lockstitch.sessions.codex_records import RECORD_TYPES
 from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, NotASession
-from lockstitch.sessions.lines import lines
+from lockstitch.sessions.lines import BYTE_ORDER_MARK, lines
 from lockstitch.sessions.model import Format
 from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
@@ -25,7 +25,6 @@ LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
 
 _SQLITE: Final = b"SQLite format 3\x00"
-_UTF_8_MARK: Final = b"\xef\xbb\xbf"
 _OTHER_ENCODINGS: Final = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
@@ -41,11 +40,12 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     chosen = by_name(dialect) if dialect is not None else None
     head = source.head(HEAD_BYTES)
     if head.startswith(_SQLITE):
-        from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415  (sqlite3)
+        # Only now: sqlite3 is slow to import, and most sessions are not databases.
+        from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
 
-        return AgentsDatabase()
+        return AgentsDatabase(chosen)
     _refuse(head, source.name)
-    text = head.removeprefix(_UTF_8_MARK).lstrip()
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"["):
         return _list_of_items(source, chosen)
     found = _by_lines(source, chosen)
@@ -95,7 +95,7 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if number >= LOOK_AT_LINES:
                 break
             try:
-                record = msgspec.json.decode(line.removeprefix(_UTF_8_MARK))
+                record = msgspec.json.decode(line)
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
                 continue
             if not isinstance(record, dict):

@@ -16,8 +16,13 @@ LONGEST_LINE_BYTES = 64 * 1024 * 1024
 """No client writes records like that; a line this long is a file without line ends."""
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some editors put it before UTF-8; it is no part of the first line."""
+
+
 def lines(stream: BinaryIO, name: str) -> io.BufferedReader:
-    """Each line with its newline (the last may lack one): joined, they are the stream again."""
+    """Each line with its newline (the last may lack one). Joined, they are the stream again,
+    but for a byte order mark."""
     return io.BufferedReader(_Bounded(stream, name), BLOCK_BYTES)
 
 
@@ -43,12 +48,16 @@ class _Bounded(io.RawIOBase):
         self._stream = stream
         self._name = name
         self._run = 0
+        self._first = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         block = self._stream.read(len(buffer))
+        if self._first:
+            self._first = False
+            block = block.removeprefix(BYTE_ORDER_MARK) or self._stream.read(len(buffer))
         size = len(block)
         buffer[:size] = block
         newline = block.rfind(b"\n")

@@ -87,13 +87,28 @@ def standard_input() -> Iterator[Source]:
         yield Source(path, name="<stdin>")
 
 
+def companions(path: Path) -> list[Path]:
+    """The files that SQLite keeps beside a database. They are part of it: a `-wal` that is left
+    beside another database of the same name would be written into that one."""
+    names = [path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")]
+    return [name for name in names if name.exists()]
+
+
+def stamp(path: Path) -> list[tuple[str, int, int]]:
+    """What a writer of the file cannot help changing."""
+    files = [path, *(one for one in companions(path) if not one.name.endswith("-shm"))]
+    stats = [(file.name, file.stat()) for file in files]
+    return [(name, one.st_size, one.st_mtime_ns) for name, one in stats if one.st_size]
+
+
 def _compression(path: Path, name: str) -> str | None:
     """Told from the first bytes: a name can lie."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise CannotRead(name, f"is {what}.", "Name a file.")
+            if stat.S_ISDIR(mode):
+                raise CannotRead(name, "is a directory.", "Name a file.")
+            raise CannotRead(name, "is not a regular file.", "Pipe it in, and name it - instead.")
         with path.open("rb") as raw:
             magic = raw.read(4)
     except OSError as error:

@@ -1,0 +1,260 @@
+"""The docs are true: their examples run, their links lead somewhere, their tables match the code.
+
+Conventions that make a page executable:
+- a fence `jsonl CODE [NAME]` is a file (`example.jsonl`, or NAME) in which CODE is found;
+- a fence `console` holds commands (`$ lockstitch ...`) and, to the letter, what they print;
+- a fence `python` runs; the fence `text` right behind it is what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shutil
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import lockstitch
+from lockstitch.cli.app import run
+from lockstitch.core import mending
+from lockstitch.core.rules import RULES
+from lockstitch.sessions.files import check_file
+from lockstitch.sessions.source import Source
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+ARCHITECTURE = DOCS / "architecture.md"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *DOCS.rglob("*.md")])
+
+HEADINGS = [
+    "What it means",
+    "How it comes about",
+    "What a provider says",
+    "Example",
+    "What mending does",
+    "How to prevent it",
+]
+
+
+class Fence(NamedTuple):
+    info: str
+    body: str
+
+
+def fences(page: Path) -> list[Fence]:
+    found = re.findall(r"^```([^\n`]*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [Fence(info.strip(), body) for info, body in found]
+
+
+def rule_page(code):
+    return DOCS / "rules" / f"{code}.md"
+
+
+def named(page):
+    return str(page.relative_to(ROOT))
+
+
+# --- the rules ---------------------------------------------------------------------------------
+
+
+def example_of(code: str) -> tuple[str, str]:
+    """The name and the text of the file that a page shows."""
+    for fence in fences(rule_page(code)):
+        kind, *rest = fence.info.split()
+        if kind == "jsonl" and rest[:1] == [code]:
+            return (rest[1] if len(rest) > 1 else "example.jsonl"), fence.body
+    raise AssertionError(f"{code}.md has no fence `jsonl {code}`")
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_every_rule_has_a_page_and_all_pages_have_the_same_headings(code):
+    text = rule_page(code).read_text()
+    assert text.startswith(f"# {code} {RULES[code].name}\n\n{RULES[code].summary}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == HEADINGS
+
+
+def test_there_is_no_page_for_a_rule_that_does_not_exist():
+    assert {page.stem for page in (DOCS / "rules").glob("LS*.md")} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [(README, "docs/rules/"), (DOCS / "rules" / "README.md", "")],
+    ids=["README", "index"],
+)
+def test_the_tables_of_rules_have_every_rule_with_its_name_and_meaning(page, link):
+    rows = re.findall(r"^\| \[(LS\d+)\]\((.+?)\) \| (.+?) \| (.+?) \|", page.read_text(), re.M)
+    assert rows == [
+        (code, f"{link}{code}.md", rule.name, rule.summary) for code, rule in RULES.items()
+    ]
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_the_example_of_a_page_gives_the_finding(code, tmp_path):
+    name, text = example_of(code)
+    path = tmp_path / name
+    path.write_text(text)
+    found = check_file(Source(path))
+    assert code in {located.finding.code for located in found.findings()}
+    if found.format == "jsonl" and code != "LS101":
+        items = [json.loads(line) for line in text.splitlines()]
+        assert code in {finding.code for finding in lockstitch.check(items)}
+        assert lockstitch.check(lockstitch.mend(items)) == []
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_the_page_of_a_rule_is_what_explain_shows(code, capsys):
+    assert run(["check", "--explain", code]) == 0
+    assert capsys.readouterr().out == rule_page(code).read_text().rstrip() + "\n"
+
+
+def test_every_kind_of_edit_is_named_in_the_glossary():
+    glossary = (DOCS / "glossary.md").read_text()
+    for edit in mending.Edit.__args__:
+        assert f"`{edit.__name__}`" in glossary
+
+
+# --- what is shown is what happens -------------------------------------------------------------
+
+
+def commands(body: str) -> list[tuple[list[str], str]]:
+    """The commands of a console fence, each with what it prints."""
+    found = []
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        program, *arguments = command.split()
+        assert program == "lockstitch", f"a console fence runs lockstitch only: {command}"
+        found.append((arguments, printed))
+    return found
+
+
+def with_console(pages):
+    return [page for page in pages if any(fence.info == "console" for fence in fences(page))]
+
+
+@pytest.mark.parametrize("page", with_console(PAGES), ids=named)
+def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for fence in fences(page):
+        kind, *rest = fence.info.split() or [""]
+        if kind == "jsonl" and rest:
+            Path(rest[1] if len(rest) > 1 else "example.jsonl").write_text(fence.body)
+        elif fence.info == "console":
+            for arguments, shown in commands(fence.body):
+                run(arguments)
+                printed = capsys.readouterr()
+                assert printed.out + printed.err == shown, " ".join(arguments)
+
+
+def with_python(pages):
+    return [page for page in pages if any(fence.info == "python" for fence in fences(page))]
+
+
+@pytest.mark.parametrize("page", with_python(PAGES), ids=named)
+def test_python_examples_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = fences(page)
+    names: dict[str, object] = {}
+    for n, fence in enumerate(shown):
+        if fence.info != "python":
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(fence.body, named(page), "exec"), names)
+        if n + 1 < len(shown) and shown[n + 1].info == "text":
+            assert printed.getvalue() == shown[n + 1].body
+        else:
+            assert printed.getvalue() == ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_option_that_a_page_names_exists(page, capsys):
+    run(["check", "--help"])
+    run(["mend", "--help"])
+    helped = capsys.readouterr().out
+    for code in re.findall(r"`([^`\n]+)`", page.read_text()):
+        if not code.startswith(("--", "lockstitch ")):
+            continue
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code):
+            assert re.search(rf"{option}(?![\w-])", helped), option
+
+
+# --- links -------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name in a page: its headings, as they are linked to on the web."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        assert not link.startswith("/"), link
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_relative_to(ROOT), link
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+# --- the code ----------------------------------------------------------------------------------
+
+
+def contract(container: str) -> list[str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (layers,) = [
+        one["layers"]
+        for one in settings["tool"]["importlinter"]["contracts"]
+        if one["type"] == "layers" and one["containers"] == [container]
+    ]
+    return layers
+
+
+@pytest.mark.parametrize("container", ["lockstitch", "lockstitch.core"])
+def test_the_layers_of_the_architecture_page_are_those_of_the_contract(container):
+    (drawn,) = [fence for fence in fences(ARCHITECTURE) if fence.info == f"text {container}"]
+    assert [re.split(r"\s{2,}", line)[0] for line in drawn.body.splitlines()] == contract(container)
+
+
+def test_every_module_has_a_line_in_the_architecture_page_and_no_other():
+    package = ROOT / "src" / "lockstitch"
+    modules = {
+        ".".join(path.relative_to(package).with_suffix("").parts)
+        for path in package.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    section = ARCHITECTURE.read_text().split("## Modules")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)) == modules
+
+
+def test_every_limit_in_the_architecture_page_has_the_value_it_has_in_the_code():
+    section = ARCHITECTURE.read_text().split("## Limits")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| ([\d.,]+)", section, re.MULTILINE)
+    assert rows
+    for name, module, value in rows:
+        assert f"{getattr(import_module(f'lockstitch.{module}'), name):,}" == value, name
+
+
+def test_the_changelog_has_the_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## \[?{re.escape(lockstitch.__version__)}\b", changelog, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_make_targets_that_a_page_names_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", page.read_text())) <= targets

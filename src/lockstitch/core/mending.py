@@ -6,6 +6,7 @@ plan. The policy is a value; its default loses nothing that is not kept in the r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
@@ -113,7 +114,7 @@ def plan(
     # wrong pair; everything else is planned in the next round, when each call has its own.
     reused = [f for f in findings if f.rule is rules.ID_REUSED_WHILE_OPEN]
     if reused:
-        findings = reused
+        return _ids_of_their_own(reused)
     edits: list[Edit] = []
     removed: set[Place] = set()
     for finding in findings:
@@ -130,6 +131,21 @@ def plan(
                 removed.add(edit.place)
                 edits = [e for e in edits if getattr(e, "place", None) != edit.place]
             edits.append(edit)
+    return edits
+
+
+def _ids_of_their_own(reused: list[Finding]) -> list[Edit]:
+    """The second call under an id becomes ``id_2``, the third ``id_3``, with their outputs."""
+    edits: list[Edit] = []
+    uses: Counter[str] = Counter()
+    for finding in reused:
+        old = finding.key
+        if old is None:
+            continue
+        uses[old] += 1
+        new = f"{old}_{uses[old] + 1}"
+        places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
+        edits += [Rekey(reason=finding, place=place, old=old, new=new) for place in places]
     return edits
 
 
@@ -186,17 +202,6 @@ def _wrong_family(finding: Finding, policy: Policy, known: _Known) -> list[Edit]
     return [Retype(reason=finding, place=finding.place, family=finding.family)]
 
 
-def _reused(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    if finding.key is None:
-        return []
-    # The position makes the new id the call's own, however often the old one was used.
-    new = f"{finding.key}_{finding.place.at}"
-    if finding.place.slot:
-        new = f"{new}_{finding.place.slot}"
-    places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
-    return [Rekey(reason=finding, place=place, old=finding.key, new=new) for place in places]
-
-
 def _drop(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
     return [Drop(reason=finding, place=finding.place)]
 
@@ -217,7 +222,6 @@ _PLANNERS: dict[str, _Planner] = {
     rules.ORPHAN_OUTPUT.code: _orphan,
     rules.OUTPUT_BEFORE_CALL.code: _move,
     rules.SECOND_OUTPUT.code: _second,
-    rules.ID_REUSED_WHILE_OPEN.code: _reused,
     rules.WRONG_FAMILY.code: _wrong_family,
     rules.REASONING_PARTED.code: _drop,
     rules.DUPLICATE_ITEM_ID.code: _duplicate,

@@ -151,7 +151,8 @@ class _Reading:
             chain.captured.clear()
             self._turns.clear()
         elif _is_prompt(record) and self.survey.first:
-            before = self._known.get(parent) if isinstance(parent, str) else None
+            # A prompt without a parent goes back to before everything.
+            before = self._known.get(parent) if isinstance(parent, str) else 0
             left = [turn for turn in self._turns if before is not None and turn > before]
             if left:
                 self.dead = bury(DeadRange(Place(left[0]), number), self.dead)

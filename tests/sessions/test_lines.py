@@ -1,0 +1,47 @@
+"""Lines: bounded, and joined they are the stream again."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstitch.sessions import lines as module
+from lockstitch.sessions.errors import CannotRead
+from lockstitch.sessions.lines import lines, problem_of
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 64))
+def test_lines_joined_are_the_stream_again(parts, block):
+    content = b"\n".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK_BYTES", block)
+        found = list(lines(io.BytesIO(content), "x"))
+    assert b"".join(found) == content.removeprefix(b"\xef\xbb\xbf")
+    assert all(line.count(b"\n") == line.endswith(b"\n") for line in found)
+
+
+def test_a_line_that_is_too_long_is_refused_before_it_is_read_whole(monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_LINE_BYTES", 1000)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 100)
+    endless = io.BytesIO(b"ok\n" + b"x" * 100_000)
+    reader = lines(endless, "x.jsonl")
+    assert next(reader) == b"ok\n"
+    with pytest.raises(CannotRead, match=r"x\.jsonl: has a line longer"):
+        next(reader)
+    assert endless.tell() < 2000
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"a": 1}', None),
+        (b'{"a": ', "is torn or not JSON"),
+        (b'"\xff"', "is not UTF-8"),
+        (b"[" * 100_000, "is nested too deeply"),
+    ],
+)
+def test_a_problem_is_told_apart(line, problem):
+    assert problem_of(line) == problem

@@ -1,0 +1,68 @@
+"""Sources: files that can be read again and again, compressed or not."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from lockstitch.sessions.errors import CannotRead
+from lockstitch.sessions.source import Source, companions, stamp, standard_input
+from tests.sessions.written import COMPRESSIONS, written
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_a_source_is_read_decompressed_and_more_than_once(tmp_path, suffix):
+    pack, _ = COMPRESSIONS[suffix]
+    source = written(tmp_path / "name-does-not-matter", pack(b"hello\n" * 1000))
+    for _ in range(2):
+        with source.open() as stream:
+            assert stream.read() == b"hello\n" * 1000
+    assert source.head(5) == b"hello"
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_what_is_written_has_the_compression_of_the_source_and_is_deterministic(tmp_path, suffix):
+    pack, unpack = COMPRESSIONS[suffix]
+    source = written(tmp_path / "x", pack(b"old"))
+    made = []
+    for _ in range(2):
+        raw = io.BytesIO()
+        out = source.compressing(raw)
+        out.write(b"new" * 100)
+        if out is not raw:
+            out.close()
+        made.append(raw.getvalue())
+    assert made[0] == made[1]
+    assert unpack(made[0]) == b"new" * 100
+
+
+def test_a_folder_and_a_missing_file_are_told_apart(tmp_path):
+    with pytest.raises(CannotRead, match="is a directory"):
+        Source(tmp_path)
+    with pytest.raises(CannotRead, match="No such file"):
+        Source(tmp_path / "x")
+
+
+def test_standard_input_is_a_source_too(monkeypatch):
+    class Piped:
+        buffer = io.BytesIO(b'{"role": "user"}\n')
+
+    monkeypatch.setattr(sys, "stdin", Piped())
+    with standard_input() as source:
+        assert source.name == "<stdin>"
+        assert source.head(100) == b'{"role": "user"}\n'
+        path = source.path
+    assert not path.exists()
+
+
+def test_a_stamp_changes_with_the_file_and_with_what_belongs_to_it(tmp_path):
+    path = tmp_path / "agent.db"
+    path.write_bytes(b"x")
+    before = stamp(path)
+    assert stamp(path) == before
+    wal = tmp_path / "agent.db-wal"
+    wal.write_bytes(b"y")
+    assert companions(path) == [wal]
+    assert stamp(path) != before

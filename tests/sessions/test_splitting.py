@@ -1,0 +1,69 @@
+"""Splitting: pieces joined are the document again, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstitch.sessions import splitting
+from lockstitch.sessions.splitting import Element, Field, Splitter, Text
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=6)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def split(text: str, read: int = 7):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splitting, "READ_CHARACTERS", read)
+        return list(Splitter(io.BytesIO(text.encode()), "x").pieces())
+
+
+def joined(pieces) -> str:
+    return "".join(
+        piece.text if isinstance(piece, Text) else piece.lead + piece.text
+        for piece in pieces
+        if not isinstance(piece, Field)
+    )
+
+
+@given(
+    st.lists(values, max_size=5),
+    st.dictionaries(st.text(max_size=4), values, max_size=3),
+    st.sampled_from([None, 0, 2]),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_pieces_joined_are_the_document_again(elements, fields, indent, read, ascii_only):
+    fields.pop("input", None), fields.pop("messages", None), fields.pop("items", None)
+    for document in (elements, {**fields, "input": elements}):
+        text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
+        pieces = split(text, read)
+        assert joined(pieces) == text
+        assert [json.loads(p.text) for p in pieces if isinstance(p, Element)] == elements
+        if isinstance(document, dict):
+            assert {p.name: p.value for p in pieces if isinstance(p, Field)} == fields
+
+
+def test_elements_know_their_line():
+    text = json.dumps({"a": "x\ny", "input": [1, {"b": 2}, 3]}, indent=1)
+    lines = [piece.line for piece in split(text) if isinstance(piece, Element)]
+    assert lines == [4, 5, 8]
+
+
+def test_memory_does_not_grow_with_the_document():
+    text = "[" + ",".join(['{"role": "user"}'] * 50_000) + "]"
+    splitter = Splitter(io.BytesIO(text.encode()), "x")
+    largest = 0
+    for piece in splitter.pieces():
+        largest = max(largest, len(splitter._buffer))
+        assert isinstance(piece, Text | Element)
+    assert largest <= 2 * splitting.READ_CHARACTERS

@@ -34,14 +34,14 @@ def test_calls_that_a_compaction_cuts_off_are_remembered():
 def test_an_output_that_was_taken_back_leaves_its_call_half():
     pairing = Pairing()
     pairing.add(CALL, 1)
-    take_back(pairing, OUTPUT, ROLLBACK)
+    take_back(pairing, OUTPUT, ROLLBACK, b"line", 5)
     (finding,) = pairing.finish()
     assert (finding.code, finding.place.at, finding.other) == ("LS011", 1, Place(8))
 
 
 def test_a_pair_that_was_taken_back_whole_leaves_nothing():
     pairing = Pairing()
-    take_back(pairing, CALL, ROLLBACK)
-    take_back(pairing, OUTPUT, ROLLBACK)
+    take_back(pairing, CALL, ROLLBACK, b"", 4)
+    take_back(pairing, OUTPUT, ROLLBACK, b"", 5)
     assert pairing.finish() == []
     assert pairing.cut == {}

@@ -31,7 +31,7 @@ def joined(pieces) -> str:
     return "".join(
         piece.text if isinstance(piece, Text) else piece.lead + piece.text
         for piece in pieces
-        if not isinstance(piece, Field)
+        if isinstance(piece, Text | Element)
     )
 
 

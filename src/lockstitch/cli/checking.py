@@ -163,6 +163,7 @@ def _check_one(target: _Target, options: Options) -> FileReport:
         Row(
             code=located.finding.code,
             line=located.line,
+            where=located.where,
             message=located.message,
             label=located.label,
             call_id=located.finding.key,

@@ -39,12 +39,13 @@ class Options:
 def run(given: str, options: Options) -> int:
     """Mend and report; the exit code."""
     piped = given == "-"
-    said = sys.stderr if piped else sys.stdout
+    to_stdout = str(options.out) == "-" if options.out is not None else piped
+    said = sys.stderr if to_stdout else sys.stdout
     with ExitStack() as stack:
         source = stack.enter_context(standard_input()) if piped else Source(Path(given), name=given)
         target = _target(source, options, piped)
-        writes_nothing = options.diff or options.dry_run or piped
-        beside = Path(tempfile.gettempdir()) if writes_nothing or target is None else target.parent
+        scratch = target is None or options.diff or options.dry_run
+        beside = Path(tempfile.gettempdir()) if scratch or target is None else target.parent
         ready = stack.enter_context(
             mended(
                 source,
@@ -87,9 +88,11 @@ def _target(source: Source, options: Options, piped: bool) -> Path | None:
 
 
 def _beside(path: Path) -> Path:
-    """`session.jsonl.gz` becomes `session.mended.jsonl.gz`."""
-    name, *suffixes = path.name.split(".")
-    return path.with_name(".".join([name, *suffixes[:-2], "mended", *suffixes[-2:]]))
+    """`s.v1.jsonl` becomes `s.v1.mended.jsonl`, and `s.jsonl.gz` `s.mended.jsonl.gz`."""
+    parts = path.name.split(".")
+    suffixes = 2 if parts[-1] in ("gz", "zst") else 1
+    at = max(1, len(parts) - suffixes)
+    return path.with_name(".".join([*parts[:at], "mended", *parts[at:]]))
 
 
 def _deliver(ready: Mending, target: Path | None, options: Options, said: TextIO) -> None:
@@ -105,8 +108,9 @@ def _deliver(ready: Mending, target: Path | None, options: Options, said: TextIO
             print(f"Wrote {printable(str(target))}, unchanged.", file=said)
         return
     backup = put_in_place(ready, target, backup=options.in_place)
-    kept = f"; the original is {printable(str(backup))}" if backup else ""
-    print(f"Wrote {printable(str(target))}{kept}.", file=said)
+    wrote = printable(ready.source.name if options.in_place else str(target))
+    kept = f"; the original is {printable(backup.name)} beside it" if backup else ""
+    print(f"Wrote {wrote}{kept}.", file=said)
 
 
 def _print_changes(name: str, ready: Mending, out: TextIO) -> None:

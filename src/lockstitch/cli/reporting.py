@@ -20,13 +20,17 @@ class Row:
 
     code: str
     line: int | None
+    where: str
     message: str
     label: str = ""
     call_id: str | None = None
 
     @property
     def sentence(self) -> str:
-        return f"{self.message} [{self.label}]" if self.label else self.message
+        """The message, with the place and the conversation where the line does not tell them."""
+        place = self.where if self.line is None else ""
+        more = ", ".join(part for part in (self.label, place) if part)
+        return f"{self.message} [{more}]" if more else self.message
 
 
 @dataclass(slots=True, kw_only=True)

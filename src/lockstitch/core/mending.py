@@ -16,7 +16,7 @@ from lockstitch.core import rules
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
-from lockstitch.core.outcomes import Evidence, Outcome, settlement_text
+from lockstitch.core.outcomes import Evidence, Settlement, settlement
 
 MOST_ROUNDS = 8
 """One edit can uncover another finding (a removed message leaves its reasoning alone). No history
@@ -44,8 +44,7 @@ class Settle(Struct, frozen=True, kw_only=True):
     key: str | None
     after: Place
     into: int | None
-    outcome: Outcome
-    text: str
+    settlement: Settlement
 
 
 class Drop(Struct, frozen=True, kw_only=True):
@@ -93,8 +92,7 @@ class Reword(Struct, frozen=True, kw_only=True):
 
     reason: Finding
     place: Place
-    outcome: Outcome
-    text: str
+    settlement: Settlement
 
 
 Edit: TypeAlias = Settle | Drop | Move | Retype | Rekey | StripId | Reword
@@ -135,7 +133,8 @@ def plan(
 
 
 def _ids_of_their_own(reused: list[Finding]) -> list[Edit]:
-    """The second call under an id becomes ``id_2``, the third ``id_3``, with their outputs."""
+    """The second call under an id becomes ``id_ls2``, the third ``id_ls3``, with their outputs.
+    The mark keeps clear of ids that the history has already, which would swap outputs."""
     edits: list[Edit] = []
     uses: Counter[str] = Counter()
     for finding in reused:
@@ -143,7 +142,7 @@ def _ids_of_their_own(reused: list[Finding]) -> list[Edit]:
         if old is None:
             continue
         uses[old] += 1
-        new = f"{old}_{uses[old] + 1}"
+        new = f"{old}_ls{uses[old] + 1}"
         places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
         edits += [Rekey(reason=finding, place=place, old=old, new=new) for place in places]
     return edits
@@ -157,7 +156,6 @@ def _settle(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
     if not policy.settle or finding.family is None or finding.after is None:
         return []
     evidence = known.get(finding.key or "") or finding.evidence
-    outcome, text = settlement_text(evidence)
     return [
         Settle(
             reason=finding,
@@ -165,8 +163,7 @@ def _settle(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
             key=finding.key,
             after=finding.after,
             into=finding.into,
-            outcome=outcome,
-            text=text,
+            settlement=settlement(evidence),
         )
     ]
 
@@ -213,8 +210,8 @@ def _duplicate(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
 
 
 def _contradicted(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    outcome, text = settlement_text(finding.evidence)
-    return [Reword(reason=finding, place=finding.place, outcome=outcome, text=text)]
+    said = settlement(finding.evidence)
+    return [Reword(reason=finding, place=finding.place, settlement=said)]
 
 
 _PLANNERS: dict[str, _Planner] = {
@@ -254,7 +251,7 @@ def describe(edit: Edit) -> str:
     """What an edit does, in a few words for a report."""
     match edit:
         case Settle():
-            return f"settled {edit.key or 'the call'} as {edit.outcome.value}"
+            return f"settled {edit.key or 'the call'} as {edit.settlement.outcome.value}"
         case Drop():
             return "removed it"
         case Move():
@@ -266,7 +263,7 @@ def describe(edit: Edit) -> str:
         case StripId():
             return "removed its id"
         case Reword():
-            return f"replaced it by what happened ({edit.outcome.value})"
+            return f"replaced it by what happened ({edit.settlement.outcome.value})"
 
 
 def shown_at(edit: Edit) -> list[int]:

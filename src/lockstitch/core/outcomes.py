@@ -27,6 +27,23 @@ class Evidence(Struct, frozen=True):
     """What the tool gave back, where the evidence holds it."""
     at: int | None = None
     """Where it stands (a line), where it stands anywhere."""
+    failed: bool = False
+    """It finished, and not well."""
+    exit_code: int | None = None
+
+
+class Settlement(Struct, frozen=True):
+    """What a synthetic output says of its call."""
+
+    outcome: Outcome
+    text: str
+    failed: bool = False
+    exit_code: int | None = None
+
+    @property
+    def well(self) -> bool:
+        """Did the call finish, and finish well, as far as is known?"""
+        return self.outcome is Outcome.FINISHED and not self.failed
 
 
 MARK = "[lockstitch]"
@@ -38,17 +55,17 @@ UNKNOWN_TEXT = (
 NEVER_STARTED_TEXT = f"{MARK} Never started. The call was made and was not run; it had no effect."
 
 
-def settlement_text(evidence: Evidence | None) -> tuple[Outcome, str]:
-    """The outcome that a synthetic output reports, and its text."""
+def settlement(evidence: Evidence | None) -> Settlement:
+    """What to say of a call, given what is known of it."""
     if evidence is None or evidence.outcome is Outcome.UNKNOWN:
-        if evidence is not None and evidence.text:
-            return Outcome.UNKNOWN, f"{UNKNOWN_TEXT}\n{evidence.text}"
-        return Outcome.UNKNOWN, UNKNOWN_TEXT
+        more = f"\n{evidence.text}" if evidence is not None and evidence.text else ""
+        return Settlement(Outcome.UNKNOWN, UNKNOWN_TEXT + more)
     if evidence.outcome is Outcome.NEVER_STARTED:
-        reason = f" {evidence.text}" if evidence.text else ""
-        return Outcome.NEVER_STARTED, NEVER_STARTED_TEXT + reason
-    head = f"{MARK} Recovered from the session's own record: the call {evidence.summary}."
-    return Outcome.FINISHED, f"{head}\nOutput:\n{evidence.text}"
+        more = f" {evidence.text}" if evidence.text else ""
+        return Settlement(Outcome.NEVER_STARTED, NEVER_STARTED_TEXT + more)
+    head = f"{MARK} Recovered from what is on record: the call {evidence.summary}."
+    text = f"{head}\nOutput:\n{evidence.text}"
+    return Settlement(Outcome.FINISHED, text, evidence.failed, evidence.exit_code)
 
 
 # What clients write in place of an output when they believe, or claim, that a call did not run.

@@ -152,7 +152,9 @@ class Pairing:
         ids, keys = self.suspects()
         if not ids and not keys:
             return None
-        return Pairing(self.order, ids=SeenIds(ids), keys=SeenKeys(keys), read=self._read)
+        # Where nothing is suspected, remembering as before is exact already.
+        seen_keys: SeenKeys[OpenCall] = SeenKeys(keys or None)
+        return Pairing(self.order, ids=SeenIds(ids or None), keys=seen_keys, read=self._read)
 
     # --- feeding -------------------------------------------------------------------------------
 
@@ -379,7 +381,12 @@ class Pairing:
                 other=call.first.place,
                 answer=call.answer or (call.wrong[1] if call.wrong else None),
             )
-        if not anchored:
+        if anchored:
+            for outputs in self._orphans.values():
+                for item, place in outputs[1:]:
+                    first = outputs[0][1]
+                    self._found(rules.SECOND_OUTPUT, place, None, key=item.key, other=first)
+        else:
             orphans = [one for outputs in self._orphans.values() for one in outputs]
             orphans += [one for call in self._with_early for one in call.early or ()]
             for item, place in orphans:
@@ -459,7 +466,9 @@ class Pairing:
 
     def _contradict(self, call: OpenCall, place: Place, text: str) -> None:
         evidence = self._evidence(call)
-        if evidence is not None and evidence.outcome is Outcome.FINISHED:
+        if evidence is None or evidence.outcome is not Outcome.FINISHED:
+            return
+        if text.strip() not in evidence.text:  # else it is what the tool itself said
             said = " ".join(text.split())
             said = said if len(said) <= 40 else said[:37] + "..."
             self._found(rules.CONTRADICTED, place, call, evidence=evidence, detail=f'"{said}"')

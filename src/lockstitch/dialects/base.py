@@ -6,14 +6,23 @@ untouched. The order in which edits are carried out lives in `rewriting`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 from lockstitch.core.families import Family
 from lockstitch.core.items import Item, Place
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 
 Wire: TypeAlias = dict[str, Any]
+
+
+class Answers(Enum):
+    """Where an output goes that is written or moved."""
+
+    BEHIND_CALLS = "into a wire item of its own behind the calls"
+    IN_TURN = "into the message that follows the calls, at its start"
+    BEFORE_TURN = "into a message of its own before the one that follows the calls"
 
 
 class Dialect(Protocol):
@@ -21,8 +30,7 @@ class Dialect(Protocol):
 
     name: str
     order: Order
-    answers_join_turn: bool
-    """Do outputs go into the message that follows their calls, rather than into new ones?"""
+    answers: Answers
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         """The core items of one wire item. Any mapping is legal, whatever it holds."""
@@ -33,12 +41,7 @@ class Dialect(Protocol):
         ...
 
     def output(
-        self,
-        family: Family,
-        key: str | None,
-        text: str,
-        outcome: Outcome,
-        name: str | None = None,
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         """A synthetic output: an item, a message or a block."""
         ...
@@ -71,8 +74,8 @@ class Dialect(Protocol):
         """The wire item with one call id replaced."""
         ...
 
-    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
-        """The wire item with the text of one output replaced."""
+    def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
+        """The wire item with one of its outputs saying this instead."""
         ...
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from lockstitch.core import families
 from lockstitch.core.families import Family
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Wire, text_of
+from lockstitch.dialects.base import Answers, Wire, text_of
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
@@ -22,7 +22,7 @@ class Chat:
 
     name = "chat"
     order = Order.NEXT
-    answers_join_turn = False
+    answers = Answers.BEHIND_CALLS
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
@@ -53,14 +53,9 @@ class Chat:
         return True
 
     def output(
-        self,
-        family: Family,
-        key: str | None,
-        text: str,
-        outcome: Outcome,
-        name: str | None = None,
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
-        return {"role": "tool", "tool_call_id": key, "content": text}
+        return {"role": "tool", "tool_call_id": key, "content": said.text}
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
@@ -87,8 +82,8 @@ class Chat:
         calls[slot] = {**calls[slot], "id": new}
         return {**wire, "tool_calls": calls}
 
-    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
-        return {**wire, "content": text}
+    def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
+        return {**wire, "content": said.text}
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:
         return wire  # messages have no id here

@@ -8,9 +8,9 @@ from typing import Any, Final
 from lockstitch.core import families
 from lockstitch.core.families import Family
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Wire, text_of
+from lockstitch.dialects.base import Answers, Wire, text_of, without
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
@@ -24,7 +24,7 @@ class Messages:
 
     name = "messages"
     order = Order.NEXT_TURN
-    answers_join_turn = True
+    answers = Answers.IN_TURN
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
@@ -41,19 +41,11 @@ class Messages:
         return all(item.part is Part.INPUT for item in items)
 
     def output(
-        self,
-        family: Family,
-        key: str | None,
-        text: str,
-        outcome: Outcome,
-        name: str | None = None,
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         if family is families.SERVER_TOOL_USE:
-            return _server_result(key, None, text)
-        block: Wire = {"type": "tool_result", "tool_use_id": key, "content": text}
-        if outcome is not Outcome.FINISHED:
-            block["is_error"] = True
-        return block
+            return _server_result(key, None, said.text)
+        return _result({"type": "tool_result", "tool_use_id": key}, said)
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         blocks = wire["content"]
@@ -96,8 +88,8 @@ class Messages:
         field = "tool_use_id" if "tool_use_id" in block else "id"
         return _with_block(wire, slot, {**block, field: new})
 
-    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
-        return _with_block(wire, slot, {**wire["content"][slot], "content": text})
+    def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
+        return _with_block(wire, slot, _result(wire["content"][slot], said))
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:
         return wire  # blocks have no id of their own here
@@ -124,6 +116,11 @@ def _block(block: object, slot: int, plain: Part) -> Item:
     if kind in ("thinking", "redacted_thinking"):
         return Item(Part.REASONING, slot=slot)
     return Item(plain, slot=slot)
+
+
+def _result(block: Wire, said: Settlement) -> Wire:
+    result = {**without(block, "is_error"), "content": said.text}
+    return result if said.well else {**result, "is_error": True}
 
 
 def _with_block(wire: Wire, slot: int, block: Wire) -> Wire:

@@ -7,7 +7,11 @@ from typing import Any
 
 from lockstitch.core import families
 from lockstitch.core.items import Item, Part
+from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
+
+LONGEST_CALL_ID_CHARACTERS = 32
+"""The provider's limit for a realtime `call_id`."""
 
 
 class Realtime(Responses):
@@ -25,3 +29,9 @@ class Realtime(Responses):
             # "function_call_output.call_id is required": without one it answers nothing.
             return (Item(Part.OTHER, id=item.id),)
         return (item,)
+
+    def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
+        if len(new) > LONGEST_CALL_ID_CHARACTERS:
+            stem, _, mark = new.rpartition("_")
+            new = f"{stem[: LONGEST_CALL_ID_CHARACTERS - len(mark) - 1]}_{mark}"
+        return super().rekey(wire, slot, old, new)

@@ -10,9 +10,10 @@ import msgspec
 from lockstitch.core import families
 from lockstitch.core.families import Family, Join
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Wire, text_of, without
+from lockstitch.dialects.base import Answers, Wire, text_of, without
+from lockstitch.dialects.screenshots import SCREENSHOT
 
 _CALLS: Final = {family.call_type: family for family in families.RESPONSES_FAMILIES}
 _OUTPUTS: Final = {family.output_type: family for family in families.RESPONSES_FAMILIES}
@@ -80,7 +81,7 @@ def classify(fields: Fields, slot: int = 0) -> Item:
         return Item(_REFERENCE, id=item_id, slot=slot)
     if kind in families.SELF_CONTAINED:
         return Item(_MODEL, id=item_id, slot=slot)
-    return Item(_OTHER, id=item_id, slot=slot) if item_id else _OTHER_ITEM
+    return _OTHER_ITEM  # nothing is known of it, not even what its id means
 
 
 def _untyped(fields: Fields, slot: int) -> Item:
@@ -103,7 +104,7 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
     name = fields.name if fields.name.__class__ is str else None
     if key is None:
         if not family.keyless_call:
-            return Item(_OTHER, id=item_id, slot=slot)  # no way to answer it: not ours to judge
+            return _OTHER_ITEM  # no way to answer it: not ours to judge
         return Item(
             _CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
         )
@@ -125,7 +126,7 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
         if family is families.FUNCTION:
             return Item(_INPUT, id=item_id, slot=slot)  # a named external event
         if not family.keyless_output:
-            return Item(_OTHER, id=item_id, slot=slot)
+            return _OTHER_ITEM
         lone = True
     elif family.keyless_call:
         lone = fields.execution == "server"
@@ -140,7 +141,7 @@ class Responses:
 
     name = "responses"
     order = Order.ANYWHERE
-    answers_join_turn = False
+    answers = Answers.BEHIND_CALLS
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         get = wire.get
@@ -163,14 +164,9 @@ class Responses:
         return True
 
     def output(
-        self,
-        family: Family,
-        key: str | None,
-        text: str,
-        outcome: Outcome,
-        name: str | None = None,
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
-        finished = outcome is Outcome.FINISHED
+        text = said.text
         if family is families.MCP_APPROVAL:
             return {
                 "type": family.output_type,
@@ -183,13 +179,12 @@ class Responses:
             return {"type": families.FUNCTION.output_type, "call_id": key, "output": text}
         wire: Wire = {"type": family.output_type, "call_id": key}
         if family is families.COMPUTER:
-            wire["output"] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
-            wire["status"] = "completed" if finished else "incomplete"
+            wire["output"] = {"type": "computer_screenshot", "image_url": SCREENSHOT[said.outcome]}
+            wire["status"] = "completed" if said.well else "incomplete"
         elif family is families.SHELL:
-            ended = {"type": "exit", "exit_code": 0} if finished else {"type": "timeout"}
-            wire["output"] = [{"stdout": text, "stderr": "", "outcome": ended}]
+            wire["output"] = [{"stdout": text, "stderr": "", "outcome": _shell_outcome(said)}]
         elif family is families.APPLY_PATCH:
-            wire["status"] = "completed" if finished else "failed"
+            wire["status"] = "completed" if said.well else "failed"
             wire["output"] = text
         elif family is families.TOOL_SEARCH:
             wire.update(execution="client", status="incomplete", tools=[])
@@ -215,30 +210,45 @@ class Responses:
         raise AssertionError("outputs never stand inside another item in this dialect")
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
-        key = text_of(wire.get("call_id")) or text_of(wire.get("approval_request_id"))
-        key = key or text_of(wire.get("id"))
         was = wire.get("output", wire.get("result"))
-        both_text = family in (families.FUNCTION, families.CUSTOM)
-        if both_text and isinstance(was, str | list):
+        if family in (families.FUNCTION, families.CUSTOM) and isinstance(was, str | list):
             changed: Wire = {**wire, "type": family.output_type}
-            changed.setdefault("call_id", key)
+            changed.setdefault("call_id", _key_of(wire))
             return changed
+        # What it says is kept as text; how the call ended cannot be told from another family.
         text = was if isinstance(was, str) else msgspec.json.encode(was).decode()
-        return self.output(family, key, text, Outcome.FINISHED)
+        head = f"{MARK} Recorded as {wire.get('type')}."
+        said = Settlement(Outcome.UNKNOWN, f"{head}\nOutput:\n{text}")
+        return self.output(family, _key_of(wire), said)
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
         joining = ("call_id", "id", "approval_request_id")
         return {k: new if k in joining and v == old else v for k, v in wire.items()}
 
-    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
-        return {**wire, "output": text}
+    def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
+        made = self.output(_OUTPUTS[wire["type"]], _key_of(wire), said)
+        return {"id": wire["id"], **made} if "id" in wire else made
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:
+        if wire.get("type") in _ID_REQUIRED:
+            return {**wire, "id": f"{wire['id']}_ls2"}
         return without(wire, "id")
 
 
-_BLANK_IMAGE: Final = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
-    "WjR9awAAAABJRU5ErkJggg=="
-)
-"""A screenshot of nothing: a computer call can only be answered with an image."""
+_ID_REQUIRED: Final = frozenset({"computer_call", "program", "program_output"})
+"""Types that a provider does not take without an id."""
+
+
+def _key_of(output: Wire) -> str | None:
+    for field in ("call_id", "approval_request_id", "id"):
+        key = text_of(output.get(field))
+        if key is not None:
+            return key
+    return None
+
+
+def _shell_outcome(said: Settlement) -> Wire:
+    if said.outcome is not Outcome.FINISHED:
+        return {"type": "timeout"}  # the only other way to end that the API knows
+    code = said.exit_code if said.exit_code is not None else int(said.failed)
+    return {"type": "exit", "exit_code": code}

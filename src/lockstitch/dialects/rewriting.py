@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Drop, Edit, Move, Rekey, Retype, Reword, Settle, StripId
-from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.base import Answers, Dialect, Wire
 
 
 class Rewritten(NamedTuple):
@@ -21,6 +21,8 @@ class Rewritten(NamedTuple):
     """The item itself: the same object if nothing changed it, None if it is gone."""
     arrivals: list[Wire]
     """New wire items behind it."""
+    ahead: list[Wire]
+    """New wire items before it."""
 
 
 class Rewriter:
@@ -35,6 +37,7 @@ class Rewriter:
         self._arrivals: defaultdict[int, list[Settle | Move]] = defaultdict(list)
         self._into: defaultdict[int, list[Settle | Move]] = defaultdict(list)
         self._beside: defaultdict[int, list[Settle | Move]] = defaultdict(list)
+        self._ahead: defaultdict[int, list[Settle | Move]] = defaultdict(list)
         self.removed: list[tuple[Edit, Wire]] = []
         """What was dropped or written over, as it was, for the report."""
         for edit in edits:
@@ -47,14 +50,16 @@ class Rewriter:
         family = edit.family if isinstance(edit, Settle) else edit.reason.family
         if family is not None and self._dialect.beside(family, edit.after):
             self._beside[edit.after.at].append(edit)
-        elif edit.into is not None and self._dialect.answers_join_turn:
+        elif edit.into is not None and self._dialect.answers is Answers.IN_TURN:
             self._into[edit.into].append(edit)
+        elif edit.into is not None and self._dialect.answers is Answers.BEFORE_TURN:
+            self._ahead[edit.into].append(edit)
         else:
             self._arrivals[edit.after.at].append(edit)
 
     def positions(self) -> set[int]:
         """Every position that the plan says anything about."""
-        return {*self._changes, *self._arrivals, *self._into, *self._beside}
+        return {*self._changes, *self._arrivals, *self._into, *self._beside, *self._ahead}
 
     def rewrite(self, at: int, wire: Wire) -> Rewritten:
         """Carry out what the plan says about one wire item."""
@@ -81,8 +86,11 @@ class Rewriter:
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]
             left = dialect.put_into(left if left is not None else {**wire, "content": []}, outputs)
-        arrivals = [self._arrival(edit) for edit in self._arrivals.get(at, ())]
-        return Rewritten(left, dialect.put(arrivals) if arrivals else [])
+        return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))
+
+    def _made(self, waiting: dict[int, list[Settle | Move]], at: int) -> list[Wire]:
+        outputs = [self._arrival(edit) for edit in waiting.get(at, ())]
+        return self._dialect.put(outputs) if outputs else []
 
     def _changed(self, at: int, wire: Wire) -> Wire:
         dialect = self._dialect
@@ -93,7 +101,7 @@ class Rewriter:
                     wire = dialect.retype(wire, edit.place.slot, edit.family)
                 case Reword():
                     self.removed.append((edit, wire))
-                    wire = dialect.reword(wire, edit.place.slot, edit.text, edit.outcome)
+                    wire = dialect.reword(wire, edit.place.slot, edit.settlement)
                 case Rekey():
                     wire = dialect.rekey(wire, edit.place.slot, edit.old, edit.new)
                 case StripId():
@@ -102,9 +110,7 @@ class Rewriter:
 
     def _arrival(self, edit: Settle | Move) -> Wire:
         if isinstance(edit, Settle):
-            return self._dialect.output(
-                edit.family, edit.key, edit.text, edit.outcome, edit.reason.name
-            )
+            return self._dialect.output(edit.family, edit.key, edit.settlement, edit.reason.name)
         return self._carried[edit.place]
 
 
@@ -123,7 +129,9 @@ def rewrite_all(
             result.append(wire)
             origins.append(at)
             continue
-        left, arrivals = rewriter.rewrite(at, wire)
+        left, arrivals, ahead = rewriter.rewrite(at, wire)
+        result += ahead
+        origins += [None] * len(ahead)
         if left is not None:
             result.append(left)
             origins.append(at if left is wire else None)

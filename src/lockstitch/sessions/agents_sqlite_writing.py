@@ -113,7 +113,7 @@ class _Plan:
         rewriter = Rewriter(dialect, self.edits, capture(dialect, self.edits, item))
         for at in sorted(rewriter.positions()):
             wire = item(at)
-            left, arrivals = rewriter.rewrite(at, wire)
+            left, arrivals, _ = rewriter.rewrite(at, wire)
             self._fates[at] = Fate(
                 spot=spots[at],
                 before=None if left is wire else _bytes(fetch(at)),

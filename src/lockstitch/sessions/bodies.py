@@ -13,7 +13,7 @@ from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.sessions.changes import ChangeLog
-from lockstitch.sessions.documents import ANCHORS
+from lockstitch.sessions.documents import is_anchored
 from lockstitch.sessions.lines import lines
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.plain_lines import read_objects, undecodable
@@ -21,12 +21,18 @@ from lockstitch.sessions.source import Source
 from lockstitch.sessions.splitting import LIST_FIELDS
 
 
-def list_field(record: object) -> str | None:
-    """The field of a request body that holds its items."""
-    if isinstance(record, dict):
-        for name in LIST_FIELDS:
-            if isinstance(record.get(name), list):
-                return name
+def list_path(record: object) -> tuple[str, ...] | None:
+    """Where a recorded request keeps its items: in itself, or in its `body` (a batch file)."""
+    if not isinstance(record, dict):
+        return None
+    for name in LIST_FIELDS:
+        if isinstance(record.get(name), list):
+            return (name,)
+    body = record.get("body")
+    if isinstance(body, dict):
+        return next(
+            (("body", name) for name in LIST_FIELDS if isinstance(body.get(name), list)), None
+        )
     return None
 
 
@@ -46,19 +52,22 @@ class RequestBodies:
                 broken.append(Conversation(findings=[undecodable(number, problem)], line=number))
                 continue
             records += 1
-            field = list_field(body)
-            if field is None:
+            path = list_path(body)
+            if path is None:
                 continue
-            history = _wires(body[field])
+            *outer, field = path
+            request = body[outer[0]] if outer else body
+            history = _wires(request[field])
             dialect = self._dialect or detect(history)
             pairing = Pairing(dialect.order)
             for at, wire in enumerate(history):
                 for item in dialect.read(wire):
                     pairing.add(item, at)
-            behind_anchor = anchored or any(body.get(name) for name in ANCHORS)
+            behind_anchor = anchored or is_anchored(field, request)
             findings = pairing.finish(anchored=behind_anchor)
             if findings:
-                broken.append(Conversation(findings=findings, label=field, line=number))
+                label = ".".join(path)
+                broken.append(Conversation(findings=findings, label=label, line=number))
         return Scan(format=self.name, conversations=broken, records=records, word="item")
 
     def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
@@ -85,11 +94,13 @@ class RequestBodies:
         if not edits:
             return line
         log.expect(edits, conversation.label)
-        body: dict[str, Any] = msgspec.json.decode(line)
-        history = _wires(body[conversation.label])
+        record: dict[str, Any] = msgspec.json.decode(line)
+        *outer, field = conversation.label.split(".")
+        request = record[outer[0]] if outer else record
+        history = _wires(request[field])
         dialect = self._dialect or detect(history)
-        mended, _, _ = rewrite_all(dialect, history, edits)
-        new = msgspec.json.encode({**body, conversation.label: mended}) + b"\n"
+        request[field], _, _ = rewrite_all(dialect, history, edits)
+        new = msgspec.json.encode(record) + b"\n"
         log.touched(mending.shown_at(edits[0])[0], [line], [new])
         return new
 

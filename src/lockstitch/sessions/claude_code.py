@@ -1,39 +1,41 @@
 """Claude Code transcripts: one record a line, Messages among them, linked by `parentUuid`.
 
-What counts is what would be resumed: a compaction boundary starts anew, and what a rewind left
-behind is gone. Sidechains (subagents) are conversations of their own. One message of the API can
-be spread over several lines; lines of one turn are joined when it is sent."""
+What counts is what would be resumed (`dead_lines`). Sidechains (subagents) are conversations of
+their own. One message of the API can be spread over several lines; lines of one turn are joined
+when it is sent. Writing keeps the links whole (`_Relinking`)."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import IO, Any, Final
 
 import msgspec
 
+from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
+from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.core.pairing import OpenCall, Pairing
 from lockstitch.core.seen import SeenIds, SeenKeys
-from lockstitch.dialects.base import Wire
+from lockstitch.dialects.base import Answers, Wire
 from lockstitch.dialects.messages import Messages
-from lockstitch.sessions.cutting import DeadRange, DeadRanges, bury, replaced_at, take_back
+from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
 
-REMEMBERED_LINES = 20_000
-"""How far back a rewind is recognised. Beyond it the lines between are taken to be live."""
-
 
 class _Lines(Messages):
     """Messages whose results are lines of their own, as Claude Code writes them."""
 
-    answers_join_turn = False
+    answers = Answers.BEFORE_TURN
 
 
 _DIALECT: Final = _Lines()
@@ -45,22 +47,21 @@ class ClaudeTranscript:
     name = "claude-code"
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
-        survey = _Survey()
-        while True:
-            reading = _Reading(survey)
+        dead = dead_lines(source)
+        reading = _Reading(dead, {})
+        reading.read(source)
+        suspects = {
+            name: one.pairing.suspects()
+            for name, one in reading.chains.items()
+            if any(one.pairing.suspects())
+        }
+        if suspects:
+            reading = _Reading(dead, suspects)
             reading.read(source)
-            suspects = {
-                chain: one.pairing.suspects()
-                for chain, one in reading.chains.items()
-                if any(one.pairing.suspects())
-            }
-            if survey.first and (suspects or reading.dead):
-                survey = _Survey(reading.dead, suspects, first=False)
-                continue
-            return reading.result(anchored=anchored)
+        return reading.result(anchored=anchored)
 
     def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
-        links = _Links()
+        links = _Relinking()
         writer = LineWriter(scan, _DIALECT, links, policy)
         if writer.idle:
             return []
@@ -69,15 +70,6 @@ class ClaudeTranscript:
 
 
 # --- reading -----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Survey:
-    """What the first reading learned that the second needs."""
-
-    dead: list[DeadRange] = field(default_factory=list)
-    suspects: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
-    first: bool = True
 
 
 @dataclass(slots=True)
@@ -90,30 +82,28 @@ class _Chain:
 
 
 class _Reading:
-    def __init__(self, survey: _Survey) -> None:
-        self.survey = survey
+    """One pass over the lines."""
+
+    def __init__(
+        self, dead: list[DeadRange], suspects: dict[str, tuple[set[str], set[str]]]
+    ) -> None:
+        self._dead = DeadRanges(dead)
+        self._suspects = suspects
         self.chains: dict[str, _Chain] = {}
-        self.undecodable: list[Any] = []
+        self.undecodable: list[Finding] = []
         self.records = 0
-        self.dead: list[DeadRange] = []
-        self._known: dict[str, int] = {}
-        self._turns: list[int] = []
-        self._begun = False
 
     def read(self, source: Source) -> None:
-        dead = DeadRanges(self.survey.dead)
         for number, record, problem in read_objects(source):
             if record is None:
                 self.undecodable.append(undecodable(number, problem))
                 continue
             self.records += 1
             chain = self._chain(record)
-            range_ = dead.at(number) if not chain.label else None
-            if range_ is None and not chain.label:
-                self._follow(record, number, chain)
+            range_ = self._dead.at(number) if not chain.label else None
             for wire, item in _items(record):
                 if range_ is not None:
-                    take_back(chain.pairing, item, range_)
+                    take_back(chain.pairing, item, range_, wire["content"], number)
                     continue
                 finding = chain.pairing.add(item, number)
                 if finding is not None:
@@ -121,7 +111,7 @@ class _Reading:
 
     def _chain(self, record: dict[str, Any]) -> _Chain:
         name = ""
-        if record.get("isSidechain") is True:
+        if _is_sidechain(record):
             agent = record.get("agentId")
             name = f"sidechain {agent}" if isinstance(agent, str) else "sidechain"
         chain = self.chains.get(name)
@@ -130,39 +120,12 @@ class _Reading:
         return chain
 
     def _pairing(self, name: str) -> Pairing:
-        suspects = self.survey.suspects.get(name)
+        suspects = self._suspects.get(name)
         if suspects is None:
-            return Pairing(_DIALECT.order)
-        ids = SeenIds(suspects[0])
-        keys: SeenKeys[OpenCall] = SeenKeys(suspects[1])
-        return Pairing(_DIALECT.order, ids=ids, keys=keys)
-
-    def _follow(self, record: dict[str, Any], number: int, chain: _Chain) -> None:
-        """Keep track of the links: a boundary starts anew, a prompt further up is a rewind."""
-        uuid = record.get("uuid")
-        if not isinstance(uuid, str):
-            return
-        parent = record.get("parentUuid")
-        kind = record.get("type")
-        if kind == "system" and record.get("subtype") == "compact_boundary":
-            cut = replaced_at(chain.pairing, number)
-            chain.pairing = self._pairing("")
-            chain.pairing.cut.update(cut)
-            chain.captured.clear()
-            self._turns.clear()
-        elif _is_prompt(record) and self.survey.first:
-            # A prompt without a parent goes back to before everything.
-            before = self._known.get(parent) if isinstance(parent, str) else 0
-            left = [turn for turn in self._turns if before is not None and turn > before]
-            if left:
-                self.dead = bury(DeadRange(Place(left[0]), number), self.dead)
-                self._turns = self._turns[: len(self._turns) - len(left)]
-        if kind == "assistant" or _is_prompt(record):
-            self._turns.append(number)
-            del self._turns[:-REMEMBERED_LINES]
-        self._known[uuid] = number
-        if len(self._known) > REMEMBERED_LINES:
-            del self._known[next(iter(self._known))]
+            return Pairing(_DIALECT.order, read=_read_result)
+        ids = SeenIds(suspects[0] or None)
+        keys: SeenKeys[OpenCall] = SeenKeys(suspects[1] or None)
+        return Pairing(_DIALECT.order, ids=ids, keys=keys, read=_read_result)
 
     def result(self, *, anchored: bool) -> Scan:
         conversations = [
@@ -184,25 +147,153 @@ def _items(record: dict[str, Any]) -> Iterator[tuple[Wire, Any]]:
             yield message, item
 
 
-def _is_prompt(record: dict[str, Any]) -> bool:
-    """Something that a person typed: where a rewind can begin."""
-    if record.get("type") != "user" or record.get("isMeta") is True:
-        return False
-    return all(item.part is Part.INPUT for _, item in _items(record))
+def _read_result(content: Any, at: int) -> Evidence | None:
+    """How a call ended, from a result that a rewind left behind."""
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_result":
+            said = block.get("content")
+            text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+            failed = block.get("is_error") is True
+            summary = "failed" if failed else "finished"
+            return Evidence(Outcome.FINISHED, summary, text, at, failed=failed)
+    return None
+
+
+def _is_sidechain(record: dict[str, Any]) -> bool:
+    return record.get("isSidechain") is True
+
+
+# --- what is live ------------------------------------------------------------------------------
+
+
+class _Link(Enum):
+    """What a line is to the chain."""
+
+    OTHER = 0
+    MESSAGE = 1
+    RESULT = 2
+    BOUNDARY = 3
+
+
+def dead_lines(source: Source) -> list[DeadRange]:
+    """Lines that a resumed conversation does not have: rewinds and compactions left them behind.
+
+    Live is the last line and what it hangs on, step by step; results of a live use, because
+    parallel results hang on their uses and not on each other; and lines of one message of the
+    API."""
+    links = _Links.read(source)
+    live = links.ancestors_of_the_last()
+    dead: list[DeadRange] = []
+    start: int | None = None
+    for n, number in enumerate(links.numbers):
+        above = None if live[n] else links.above(n)
+        if above is not None and live[above]:
+            live[n] = links.kinds[n] == _Link.RESULT.value or links.same_message(n, above)
+        if live[n] and start is not None:
+            by = "compaction" if links.kinds[n] == _Link.BOUNDARY.value else "rollback"
+            dead.append(DeadRange(Place(start), number, by))
+            start = None
+        elif not live[n] and start is None:
+            start = number
+    return dead
+
+
+class _Links:
+    """The chain: a few numbers for each line, whatever the lines hold."""
+
+    def __init__(self) -> None:
+        self.numbers, self.messages = array("q"), array("q")
+        self._ids, self._parents = array("q"), array("q")
+        self.kinds = bytearray()
+        self._by_id: array[int] = array("q")
+
+    @classmethod
+    def read(cls, source: Source) -> _Links:
+        links = cls()
+        for number, record, _ in read_objects(source):
+            if record is not None and not _is_sidechain(record):
+                links._add(record, number)
+        links._by_id = array("q", sorted(range(len(links._ids)), key=links._ids.__getitem__))
+        return links
+
+    def _add(self, record: dict[str, Any], number: int) -> None:
+        uuid, parent = record.get("uuid"), record.get("parentUuid")
+        if not isinstance(uuid, str):
+            return
+        message = record.get("message")
+        message_id = message.get("id") if isinstance(message, dict) else None
+        self.numbers.append(number)
+        self._ids.append(hash(uuid))
+        self._parents.append(hash(parent) if isinstance(parent, str) else 0)
+        self.messages.append(hash(message_id) if isinstance(message_id, str) else 0)
+        self.kinds.append(_link(record).value)
+
+    def above(self, n: int) -> int | None:
+        """The line that line ``n`` hangs on; the nearest, if there are several of that name."""
+        parent = self._parents[n]
+        if not parent:
+            return None
+        if n and self._ids[n - 1] == parent:
+            return n - 1
+        ids, by_id = self._ids, self._by_id
+        found: int | None = None
+        at = bisect_left(by_id, parent, key=ids.__getitem__)
+        while at < len(by_id) and ids[by_id[at]] == parent and by_id[at] < n:
+            found = by_id[at]
+            at += 1
+        return found
+
+    def same_message(self, n: int, above: int | None) -> bool:
+        """Is line ``n`` of one message of the API with what it hangs on? Results of its first
+        uses can stand between."""
+        while above is not None and self.kinds[above] == _Link.RESULT.value:
+            above = self.above(above)
+        return above is not None and self.messages[n] == self.messages[above] != 0
+
+    def ancestors_of_the_last(self) -> bytearray:
+        """A mark for each line that the last one hangs on. A parent that is not in the file (a
+        torn line, another session) is taken to be the line before: the rest must not be lost
+        over it."""
+        live = bytearray(len(self._ids))
+        n = len(self._ids) - 1
+        while n >= 0 and self.kinds[n] == _Link.OTHER.value:
+            live[n] = 1
+            n -= 1
+        while n >= 0:
+            live[n] = 1
+            if self.kinds[n] == _Link.BOUNDARY.value or not self._parents[n]:
+                break
+            above = self.above(n)
+            n = above if above is not None else n - 1
+        return live
+
+
+def _link(record: dict[str, Any]) -> _Link:
+    kind = record.get("type")
+    if kind == "system" and record.get("subtype") == "compact_boundary":
+        return _Link.BOUNDARY
+    if kind not in ("user", "assistant"):
+        return _Link.OTHER
+    items = [item for _, item in _items(record)]
+    if items and all(item.part is Part.OUTPUT for item in items):
+        return _Link.RESULT
+    return _Link.MESSAGE
 
 
 # --- writing -----------------------------------------------------------------------------------
 
-_PARENT: Final = re.compile(rb'"parentUuid"\s*:\s*"([^"\\]+)"')
+_LINKS: Final = re.compile(rb'"(?:parentUuid|uuid)"\s*:\s*"([^"\\]+)"')
 _COPIED: Final = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
 
-class _Links:
+class _Relinking:
     """New lines become part of the chain; lines that go are bridged."""
 
     def __init__(self) -> None:
         self._instead: dict[str, Any] = {}
         """For a parent, the line that its children hang on now."""
+        self._own: dict[str, str] = {}
+        """For a line, the new line that was put before it."""
 
     def open(self, record: dict[str, Any]) -> Wire:
         message: Wire = record["message"]
@@ -219,6 +310,14 @@ class _Links:
         anchor = str(record.get("uuid"))
         parent = self._instead.get(anchor, record.get("uuid"))
         uuid = self._instead[anchor] = _derived_uuid(anchor, wire)
+        return self._new(record, wire, parent, uuid)
+
+    def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        old = record.get("parentUuid")
+        uuid = self._own[str(record.get("uuid"))] = _derived_uuid(str(record.get("uuid")), wire)
+        return self._new(record, wire, self._instead.get(str(old), old), uuid)
+
+    def _new(self, record: dict[str, Any], wire: Wire, parent: object, uuid: str) -> dict[str, Any]:
         copied: dict[str, Any] = {name: record[name] for name in _COPIED if name in record}
         return {
             "parentUuid": parent,
@@ -231,19 +330,20 @@ class _Links:
 
     def relink(self, line: bytes, new: bool) -> bytes:
         """The line, hung on what stands in its parent's place now."""
-        if not self._instead:
+        if not self._instead and not self._own:
             return line
-        found = _PARENT.search(line)
-        if found is None or found[1].decode(errors="replace") not in self._instead:
+        found = _LINKS.findall(line)
+        if not any(one.decode(errors="replace") in self._known() for one in found):
             return line
         record = msgspec.json.decode(line)
-        instead = self._instead.get(str(record.get("parentUuid")), _MISSING)
-        if instead is _MISSING or instead == record.get("uuid"):
+        uuid, parent = record.get("uuid"), record.get("parentUuid")
+        instead = self._own.get(str(uuid), self._instead.get(str(parent), parent))
+        if instead in (parent, uuid):
             return line
         return msgspec.json.encode({**record, "parentUuid": instead}) + b"\n"
 
-
-_MISSING: Final = object()
+    def _known(self) -> set[str]:
+        return {*self._instead, *self._own}
 
 
 def _derived_uuid(parent: str, wire: Wire) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import msgspec
 
@@ -50,7 +50,11 @@ class _Survey:
     keys: set[str] | None = None
     dead: list[DeadRange] = field(default_factory=list)
     turns: bool = False
-    """Rollbacks were met: find the dead ranges."""
+    """Rollbacks were met, and the dead ranges are known."""
+    halves: frozenset[str] = frozenset()
+    """Keys of calls that a compaction kept without their output: look for it before the cut."""
+    last: bool = False
+    """Everything is known that another reading could need."""
 
 
 class CodexRollout:
@@ -67,8 +71,10 @@ class CodexRollout:
                 survey = _Survey(dead=_dead_ranges(source), turns=True)
                 continue
             ids, keys = reading.pairing.suspects()
-            if survey.ids is None and (ids or keys):
-                survey = _Survey(ids, keys, survey.dead, survey.turns)
+            halves = frozenset(reading.halves())
+            if (ids or keys or halves) and not survey.last:
+                dead, turns = survey.dead, survey.turns
+                survey = _Survey(ids or None, keys or None, dead, turns, halves, last=True)
                 continue
             return reading.result(anchored=anchored)
 
@@ -85,6 +91,7 @@ class _Reading:
         self.pairing = self._pairing({})
         self.findings: list[Finding] = []
         self.captured: dict[Place, Wire] = {}
+        self.cut_outputs: dict[str, tuple[bytes, int]] = {}
         self.rolled_back = False
         self.header = False
         self.paginated: bool | None = None
@@ -102,6 +109,7 @@ class _Reading:
         names bound beforehand."""
         number = 0
         dead = self.dead if self.survey.dead else None
+        halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
         with source.open() as stream:
             for line in lines(stream, source.name):
@@ -129,12 +137,14 @@ class _Reading:
                 if dead is not None:
                     range_ = dead.at(number)
                     if range_ is not None:
-                        self._dead(kind, payload, number, range_)
+                        self._dead(record, payload, line, number, range_)
                         add, witness = self.pairing.add, self.pairing.witness
                         continue
                 if kind == "response_item":
                     if 0 < len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
+                    if halves and payload.call_id in halves and payload.output:
+                        self.cut_outputs[payload.call_id] = (line, number)
                     finding = add(classify(payload), number)
                     if finding is not None:
                         self.captured[finding.place] = msgspec.json.decode(line)["payload"]
@@ -229,19 +239,31 @@ class _Reading:
             if finding is not None:
                 self.captured[finding.place] = wire
 
-    def _dead(self, kind: Any, payload: Payload, number: int, range_: DeadRange) -> None:
+    def _dead(
+        self, record: Record, payload: Payload, line: bytes, number: int, range_: DeadRange
+    ) -> None:
         """A record that a later rollback took back, or a compaction that begins live."""
-        if kind == "compacted" and Place(number) < range_.start:
+        if record.type == "compacted" and Place(number) < range_.start:
             self._compacted(payload, number)
-        elif kind == "response_item":
-            take_back(self.pairing, classify(payload), range_)
+        elif record.type == "response_item":
+            take_back(self.pairing, classify(payload), range_, line, number)
 
     # --- the end -------------------------------------------------------------------------------
 
+    def halves(self) -> Iterator[str]:
+        """Calls that a compaction kept, and that have no output behind it."""
+        for call in self.pairing.open_calls():
+            if call.item.slot and call.item.key:
+                yield call.item.key
+
     def result(self, *, anchored: bool) -> Scan:
         for call in self.pairing.open_calls():
-            if call.place.slot and call.cut is None:
-                call.cut = Cut(call.place.at, "compaction")
+            if call.item.slot and call.cut is None:
+                call.cut = Cut(call.at, "compaction")
+        for key, (line, number) in self.cut_outputs.items():
+            half = self.pairing.open_call(key)
+            if half is not None and half.testimony is None:
+                self.pairing.witness(key, line, number)
         findings = self.findings + self.pairing.finish(anchored=anchored)
         findings.sort(key=lambda finding: (finding.place, finding.rule.code))
         return Scan(

@@ -84,9 +84,12 @@ def lenient_record(line: bytes) -> Record | None:
 
 
 def read_evidence(line: bytes, at: int) -> Evidence | None:
-    """How a call ended, from the event that says so."""
+    """How a call ended, from the event that says so, or from an output that is live no more."""
     try:
-        payload = msgspec.json.decode(line)["payload"]
+        record = msgspec.json.decode(line)
+        payload = record["payload"]
+        if record["type"] == "response_item":
+            return Evidence(Outcome.FINISHED, "finished", _text(payload.get("output")), at)
         item = payload["item"] if payload["type"] == "item_completed" else payload
         return _evidence(item, payload["type"], at) if isinstance(item, dict) else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
@@ -100,13 +103,20 @@ def _evidence(item: dict[str, Any], event: str, at: int) -> Evidence | None:
     if status in ("in_progress", "inProgress"):
         return None
     code = item.get("exit_code")
+    failed = status == "failed" or item.get("success") is False or bool(item.get("error"))
     if isinstance(code, int):
         summary = f"finished with exit code {code}"
-    elif status == "failed" or item.get("success") is False or item.get("error"):
-        summary = "failed"
+        failed = code != 0
     else:
-        summary = "finished"
-    return Evidence(Outcome.FINISHED, summary, _output_text(item), at)
+        code = None
+        summary = "failed" if failed else "finished"
+    return Evidence(
+        Outcome.FINISHED, summary, _output_text(item), at, failed=failed, exit_code=code
+    )
+
+
+def _text(output: Any) -> str:
+    return output if isinstance(output, str) else msgspec.json.encode(output).decode()
 
 
 def _output_text(item: dict[str, Any]) -> str:

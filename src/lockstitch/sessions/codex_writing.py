@@ -12,7 +12,7 @@ from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import Settlement
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 from lockstitch.sessions.line_writing import LineWriter
@@ -100,11 +100,10 @@ class _Rollout(Responses):
             return super().rekey(wire, 0, old, new)
         return self._replace(wire, slot, [super().rekey(self.read_slot(wire, slot), 0, old, new)])
 
-    def reword(self, wire: Wire, slot: int, text: str, outcome: Outcome) -> Wire:
+    def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
         if not slot:
-            return super().reword(wire, 0, text, outcome)
-        item = super().reword(self.read_slot(wire, slot), 0, text, outcome)
-        return self._replace(wire, slot, [item])
+            return super().reword(wire, 0, said)
+        return self._replace(wire, slot, [super().reword(self.read_slot(wire, slot), 0, said)])
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:
         if not slot:
@@ -134,6 +133,9 @@ class _Envelope:
         if self._paginated:
             new["ordinal"] = 0  # numbered when it is written
         return {**new, "type": "response_item", "payload": wire}
+
+    def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        return self.make(record, wire)
 
 
 class _Numbering:

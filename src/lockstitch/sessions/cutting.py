@@ -17,6 +17,7 @@ class DeadRange(NamedTuple):
 
     start: Place
     end: int
+    by: str = "rollback"
 
     def holds(self, place: Place) -> bool:
         return self.start <= place and place.at < self.end
@@ -57,12 +58,14 @@ def replaced_at(pairing: Pairing, at: int) -> dict[str, Cut]:
     return {**pairing.cut, **lost}
 
 
-def take_back(pairing: Pairing, item: Item, range_: DeadRange) -> None:
-    """Pass an item that is no longer live; it can take half a pair with it."""
+def take_back(pairing: Pairing, item: Item, range_: DeadRange, testimony: object, at: int) -> None:
+    """Pass an item that is no longer live; it can take half a pair with it. An output that is
+    taken back still tells how its call ended."""
     if item.key is None:
         return
-    cut = Cut(range_.end, "rollback")
+    cut = Cut(range_.end, range_.by)
     if item.part is Part.CALL:
         pairing.cut[item.key] = cut
     elif item.part is Part.OUTPUT and pairing.cut.pop(item.key, None) is None:
         pairing.lose(item.key, cut)
+        pairing.witness(item.key, testimony, at)

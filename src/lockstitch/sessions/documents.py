@@ -3,7 +3,7 @@ LiveKit `ChatContext`. Read and written element by element (`splitting`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
 
 import msgspec
@@ -21,10 +21,15 @@ from lockstitch.sessions.errors import NotASession
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
-from lockstitch.sessions.splitting import Element, Field, Splitter, Text
+from lockstitch.sessions.splitting import Element, Field, ListField, Piece, Splitter, Text
 
 ANCHORS: Final = ("previous_response_id", "conversation")
 """Fields of a request body that say where its input goes on from."""
+
+
+def is_anchored(field: str, body: Mapping[str, Any]) -> bool:
+    """Does a request go on from what the provider has? Only Responses bodies can."""
+    return field == "input" and any(body.get(name) for name in ANCHORS)
 
 
 class JsonDocument:
@@ -64,7 +69,7 @@ class JsonDocument:
         return log.all()
 
 
-def _pieces(source: Source) -> Iterator[Text | Element | Field]:
+def _pieces(source: Source) -> Iterator[Piece]:
     with source.open() as stream:
         splitter = Splitter(stream, source.name)
         yield from splitter.pieces()
@@ -95,10 +100,13 @@ def _detect(source: Source) -> Dialect:
 def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tuple[Scan, bool]:
     conversation = Conversation(findings=[])
     records = 0
-    anchored = False
+    list_field = ""
+    anchors: dict[str, Any] = {}
     for piece in _pieces(source):
-        if isinstance(piece, Field):
-            anchored = anchored or (piece.name in ANCHORS and bool(piece.value))
+        if isinstance(piece, Field) and piece.name in ANCHORS:
+            anchors[piece.name] = piece.value
+        elif isinstance(piece, ListField):
+            list_field = piece.name
         if not isinstance(piece, Element):
             continue
         records += 1
@@ -123,7 +131,7 @@ def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tupl
         word="item",
         facts=dialect,
     )
-    return scan, anchored
+    return scan, is_anchored(list_field, anchors)
 
 
 def _decoded(element: Element) -> Wire | None:
@@ -156,7 +164,7 @@ class _Writer:
         self._first_lead: str | None = None
         self._written = 0
 
-    def write(self, piece: Text | Element | Field) -> None:
+    def write(self, piece: Piece) -> None:
         if isinstance(piece, Text):
             self._out.write(piece.text.encode())
         elif isinstance(piece, Element):
@@ -173,7 +181,7 @@ class _Writer:
             return
         wire = _decoded(element)
         assert wire is not None
-        left, arrivals = self._rewriter.rewrite(element.index, wire)
+        left, arrivals, _ = self._rewriter.rewrite(element.index, wire)
         made: list[str] = []
         if left is wire:
             self._put(element.text, element.lead)

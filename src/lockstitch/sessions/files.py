@@ -121,6 +121,12 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
             f"{ready.source.name}: it changed while it was being mended. Nothing was changed. "
             "Stop the program that writes it, then try again."
         )
+    if not backup and companions(target):
+        names = ", ".join(one.name for one in companions(target))
+        raise CannotWrite(
+            f"{target}: a database was there, and {names} is still beside it. Close the program "
+            "that has it open, or name another place."
+        )
     try:
         shutil.copymode(source, ready.path)
         _sync(ready.path)
@@ -128,21 +134,30 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         if backup:
             kept = _backup_path(target)
             shutil.copy2(source, kept)
-            for companion in companions(target):
-                suffix = companion.name.removeprefix(target.name)
-                os.replace(companion, kept.with_name(kept.name + suffix))
-        elif companions(target):
-            names = ", ".join(one.name for one in companions(target))
-            raise CannotWrite(
-                f"{target}: a database was there, and {names} is still beside it. Close the "
-                "program that has it open, or name another place."
-            )
-        os.replace(ready.path, target)
+        _replace(ready.path, target, kept)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
         raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
     return kept
+
+
+def _replace(made: Path, target: Path, kept: Path | None) -> None:
+    """Rename at once. What SQLite keeps beside a database goes with the backup, and first: a
+    `-wal` beside the new file would be written into it. If the rename fails, it comes back."""
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for companion in companions(target) if kept else ():
+            assert kept is not None
+            suffix = companion.name.removeprefix(target.name)
+            beside_backup = kept.with_name(kept.name + suffix)
+            os.replace(companion, beside_backup)
+            moved.append((beside_backup, companion))
+        os.replace(made, target)
+    except OSError:
+        for beside_backup, companion in moved:
+            os.replace(beside_backup, companion)
+        raise
 
 
 def _unchanged(ready: Mending) -> bool:

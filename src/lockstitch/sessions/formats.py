@@ -9,7 +9,7 @@ import msgspec
 
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import by_name
-from lockstitch.sessions.bodies import RequestBodies, list_field
+from lockstitch.sessions.bodies import RequestBodies, list_path
 from lockstitch.sessions.claude_code import ClaudeTranscript
 from lockstitch.sessions.codex import CodexRollout
 from lockstitch.sessions.codex_records import RECORD_TYPES
@@ -105,12 +105,19 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
                 return CodexRollout()
             if _is_claude(record):
                 return ClaudeTranscript()
-            if list_field(record) is not None:
+            if list_path(record) is not None:
                 alone = not any(rest.strip() for rest in reader)
-                return JsonDocument(dialect) if alone and not number else RequestBodies(dialect)
+                document = alone and not number and "body" not in record
+                return JsonDocument(dialect) if document else RequestBodies(dialect)
             if "role" in record or isinstance(record.get("type"), str):
                 return PlainLines(dialect)
-    return PlainLines(dialect) if records > 1 else None
+    if records > 1:
+        raise NotASession(
+            source.name,
+            "is JSONL, but none of its records is an item, a message or a request.",
+            "Name a session file.",
+        )
+    return None
 
 
 def _is_claude(record: dict[str, Any]) -> bool:

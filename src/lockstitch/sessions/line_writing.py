@@ -41,6 +41,10 @@ class Envelope(Protocol):
         """A new record for a wire item that follows ``record``."""
         ...
 
+    def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        """A new record for a wire item that stands before ``record``."""
+        ...
+
 
 Touch = Callable[[bytes, bool], bytes]
 """Last touch on every line that is written: its bytes, and whether it is new or changed."""
@@ -96,26 +100,22 @@ class LineWriter:
     def _rewritten(self, number: int, line: bytes, touch: Touch | None) -> list[bytes]:
         record = msgspec.json.decode(line)
         wire = self._envelope.open(record)
-        left, arrivals = self._rewriter.rewrite(number, wire)
+        left, arrivals, ahead = self._rewriter.rewrite(number, wire)
         if left is None:
             self._envelope.drop(record)
-        made = [_line(self._envelope.make(record, one)) for one in arrivals]
-        kept = left is wire
-        if kept:
+        written = [(_line(self._envelope.make_before(record, one)), True) for one in ahead]
+        if left is wire:
             # A last line without a newline gets one: the next record would be glued on.
-            written = [line if line.endswith(b"\n") or not made else line + b"\n", *made]
+            whole = line if line.endswith(b"\n") or not arrivals else line + b"\n"
+            written.append((whole, False))
         elif left is not None:
-            written = [_line(self._envelope.close(record, left)), *made]
-        else:
-            written = made
+            written.append((_line(self._envelope.close(record, left)), True))
+        written += [(_line(self._envelope.make(record, one)), True) for one in arrivals]
         if touch is not None:
-            first_is_new = not kept
-            written = [touch(one, bool(n) or first_is_new) for n, one in enumerate(written)]
-        if kept:
-            self.log.touched(number, [], written[1:])
-        else:
-            self.log.touched(number, [line], written)
-        return written
+            written = [(touch(one, new), new) for one, new in written]
+        before = [] if left is wire else [line]
+        self.log.touched(number, before, [one for one, new in written if new])
+        return [one for one, _ in written]
 
 
 def _line(record: dict[str, Any]) -> bytes:

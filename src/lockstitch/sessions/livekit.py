@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lockstitch.core.families import Family
-from lockstitch.core.outcomes import Outcome
+from lockstitch.core.outcomes import Settlement
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 
@@ -35,18 +35,13 @@ class LiveKitItems(Responses):
     name = "livekit"
 
     def output(
-        self,
-        family: Family,
-        key: str | None,
-        text: str,
-        outcome: Outcome,
-        name: str | None = None,
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         return {
             "id": f"item_{key}_output",
             "type": "function_call_output",
             "name": name or "",
             "call_id": key,
-            "output": text,
-            "is_error": outcome is not Outcome.FINISHED,
+            "output": said.text,
+            "is_error": not said.well,
         }

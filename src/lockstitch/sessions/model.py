@@ -34,6 +34,9 @@ class Located(NamedTuple):
     finding: Finding
     label: str
     line: int | None
+    """The line to look at; None where the file has none (a database)."""
+    where: str
+    """The place in words: ``line 11``, ``row 7``."""
     message: str
 
 
@@ -54,10 +57,15 @@ class Scan:
     def findings(self) -> list[Located]:
         """Every finding, in order of place."""
         found = [
-            Located(finding, conversation.label, self._line(conversation, finding), message)
+            Located(
+                finding,
+                conversation.label,
+                self._line(conversation, finding),
+                self.where(finding.place),
+                finding.say(self.where),
+            )
             for conversation in self.conversations
             for finding in conversation.findings
-            for message in [finding.say(self.where)]
         ]
         found.sort(key=lambda one: (one.line or 0, one.label, one.finding.place, one.finding.code))
         return found

@@ -77,6 +77,9 @@ class Bare:
     def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
         return wire
 
+    def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
+        return self.make(record, wire)
+
 
 def read_objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
     """Each line that is not blank: its number and its object, or None and what is wrong."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -48,6 +48,15 @@ class Field(Struct, frozen=True):
     value: Any
 
 
+class ListField(Struct, frozen=True):
+    """The name of the field whose list comes next."""
+
+    name: str
+
+
+Piece: TypeAlias = Text | Element | Field | ListField
+
+
 class Splitter:
     """One pass over one document."""
 
@@ -61,8 +70,8 @@ class Splitter:
         self._line = 1
         self.found_list = False
 
-    def pieces(self) -> Iterator[Text | Element | Field]:
-        """The document in order. `Field` repeats what is in a `Text` before it."""
+    def pieces(self) -> Iterator[Piece]:
+        """The document in order. Only `Text` and `Element` are parts of it; the others tell."""
         yield Text(self._white())
         opening = self._peek()
         if opening == "[":
@@ -75,7 +84,7 @@ class Splitter:
         if self._peek():
             raise self._broken("has something behind its end")
 
-    def _object(self) -> Iterator[Text | Element | Field]:
+    def _object(self) -> Iterator[Piece]:
         yield Text(self._take(1))
         while True:
             lead = self._white()
@@ -93,6 +102,7 @@ class Splitter:
             between += self._take(1) + self._white()
             yield Text(lead + key_text + between)
             if key in LIST_FIELDS and self._peek() == "[" and not self.found_list:
+                yield ListField(key)
                 yield from self._list()
             else:
                 value, text = self._value()

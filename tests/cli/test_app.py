@@ -1,0 +1,79 @@
+"""The program: help, usage, exit codes; and never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lockstitch import __version__
+from tests.cli.commands import PROGRAM, lockstitch, program
+from tests.sessions.rollouts import call, legacy, user
+from tests.sessions.written import jsonl
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["mend", "-h"], []])
+def test_help_is_printed(arguments):
+    ran = program(*arguments)
+    assert ran.returncode in (0, 2) if not arguments else ran.returncode == 0
+    assert b"Usage: lockstitch" in ran.stdout + ran.stderr
+
+
+def test_the_version_is_printed():
+    assert lockstitch("--version") == (0, f"lockstitch {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["check"],
+        ["check", "--output", "xml", "x"],
+        ["check", "--select", "LS9", "x"],
+        ["check", "--explain", "LS9"],
+        ["mend"],
+        ["mend", "x", "--in-place", "-o", "y"],
+        ["mend", "x", "--in-place", "--diff"],
+        ["check", "missing.jsonl"],
+        ["mend", "missing.jsonl"],
+    ],
+)
+def test_a_mistake_gets_a_message_and_exit_code_2(arguments, tmp_path):
+    ran = program(*arguments, cwd=tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr.strip()
+    assert b"Traceback" not in ran.stderr
+
+
+def test_it_also_runs_as_a_module(tmp_path):
+    (tmp_path / "r.jsonl").write_bytes(jsonl(legacy([user(), call()])))
+    ran = subprocess.run(
+        [sys.executable, "-m", "lockstitch", "check", "r.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stdout.startswith(b"r.jsonl:3: LS001 call_a (exec_command) has no output\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    lines = [user()] + [call(f"call_{n}") for n in range(3000)]
+    (tmp_path / "r.jsonl").write_bytes(jsonl(legacy(lines)))
+    shell = f"'{PROGRAM}' check r.jsonl | head -n 1"
+    ran = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, capture_output=True, timeout=60, check=False
+    )
+    assert ran.stdout.count(b"\n") == 1
+    assert b"Traceback" not in ran.stderr
+
+
+def test_help_imports_no_readers():
+    code = (
+        "import sys; from lockstitch.cli.app import run; run(['--help']);"
+        "slow = ('lockstitch.sessions', 'msgspec', 'rich');"
+        "print([name for name in sys.modules if name.startswith(slow)])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("[]\n")

@@ -1,0 +1,147 @@
+"""`lockstitch check`: files, folders, standard input; what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from lockstitch.cli import checking
+from tests.cli.commands import lockstitch, program
+from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
+from tests.sessions.written import CAPTURES, COMPRESSIONS, jsonl
+
+BROKEN = jsonl(legacy([user(), call("call_G1"), ended("call_G1"), output("call_b")]))
+WHOLE = jsonl(legacy([user(), call(), output(), assistant()]))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.jsonl").write_bytes(BROKEN)
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "whole.jsonl").write_bytes(WHOLE)
+    (tmp_path / "deep" / "package.json").write_text('{"name": "not a session"}')
+    (tmp_path / "notes.txt").write_text("not looked at")
+    return tmp_path
+
+
+def test_a_finding_is_one_line_like_a_linter_prints_it(folder):
+    code, out, err = lockstitch("check", "broken.jsonl")
+    assert code == 1
+    assert out.splitlines() == [
+        "broken.jsonl:3: LS001 call_G1 (exec_command) has no output;"
+        " it finished with exit code 0 (line 4)",
+        "broken.jsonl:5: LS002 output for call_b has no call",
+        "Found 2 problems in 1 of 1 file (5 records). Mend with: lockstitch mend PATH",
+    ]
+    assert err == ""
+
+
+def test_a_clean_file_gives_exit_code_0(folder):
+    assert lockstitch("check", "deep/er/whole.jsonl") == (
+        0,
+        "All clean: 1 file, 5 records.\n",
+        "",
+    )
+
+
+def test_a_folder_is_searched_and_other_files_are_passed_over(folder):
+    code, out, err = lockstitch("check", ".")
+    assert (code, err) == (1, "")
+    assert out.splitlines()[-1].startswith("Found 2 problems in 1 of 2 files")
+
+
+def test_a_file_that_is_named_must_be_a_session(folder):
+    code, _, err = lockstitch("check", "deep/package.json", "broken.jsonl")
+    assert code == 2
+    assert "deep/package.json: is JSON, but holds no list of items" in err
+
+
+def test_a_folder_without_sessions_is_told_so(folder):
+    (folder / "empty").mkdir()
+    code, _, err = lockstitch("check", "empty")
+    assert code == 2
+    assert "no session files found" in err
+
+
+def test_links_to_folders_do_not_make_a_loop(folder):
+    (folder / "deep" / "back").symlink_to(folder)
+    code, out, _ = lockstitch("check", "deep")
+    assert (code, out) == (0, "All clean: 1 file, 5 records.\n")
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+def test_standard_input_is_read(suffix):
+    pack, _ = COMPRESSIONS[suffix]
+    ran = program("check", "-", stdin=pack(BROKEN))
+    assert ran.returncode == 1
+    assert ran.stdout.startswith(b"<stdin>:3: LS001 call_G1")
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        (["--select", "LS001"], ["LS001"]),
+        (["--select", "ls001,LS1"], ["LS001"]),
+        (["--ignore", "LS001"], ["LS002"]),
+        (["--select", "LS0", "--ignore", "LS002"], ["LS001"]),
+        (["--ignore", "LS"], []),
+    ],
+)
+def test_codes_are_selected_and_ignored(folder, options, codes):
+    code, out, _ = lockstitch("check", "broken.jsonl", "--output", "json", *options)
+    assert [row["code"] for row in json.loads(out)["files"][0]["findings"]] == codes
+    assert code == (1 if codes else 0)
+
+
+def test_statistics_count_each_code(folder):
+    shutil.copy("broken.jsonl", "again.jsonl")
+    _, out, _ = lockstitch("check", ".", "--statistics")
+    assert "     2  LS001  A call has no output." in out.splitlines()
+
+
+def test_an_anchored_delta_is_checked_as_one(folder):
+    (folder / "delta.jsonl").write_bytes(jsonl([output()["payload"]]))
+    assert lockstitch("check", "delta.jsonl").code == 1
+    assert lockstitch("check", "delta.jsonl", "--anchored").code == 0
+
+
+def test_what_cannot_be_read_wins_over_what_was_found(folder):
+    (folder / "empty.jsonl").touch()
+    code, out, err = lockstitch("check", ".")
+    assert code == 2
+    assert "broken.jsonl:3: LS001" in out
+    assert "empty.jsonl: is empty" in err
+    assert out.splitlines()[-1].endswith("1 file could not be read.")
+
+
+def test_many_files_are_checked_by_several_processes(folder, monkeypatch):
+    monkeypatch.setattr(checking, "PARALLEL_BYTES", 1)
+    for n in range(12):
+        shutil.copy("broken.jsonl", f"copy{n}.jsonl")
+    (folder / "empty.jsonl").touch()
+    alone = lockstitch("check", ".", "--jobs", "1")
+    together = lockstitch("check", ".", "--jobs", "2")
+    assert together == alone
+    assert alone.code == 2
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(folder):
+    evil = "call_\x1b]0;owned\x07"
+    (folder / "evil.jsonl").write_bytes(jsonl(legacy([user(), call(evil)])))
+    _, out, _ = lockstitch("check", "evil.jsonl")
+    assert "\x1b" not in out
+    assert "call_\\x1b]0;owned\\x07" in out
+
+
+def test_a_progress_bar_is_for_terminals_only(folder, monkeypatch):
+    monkeypatch.setattr(checking, "SHOW_PROGRESS_FILES", 1)
+    assert lockstitch("check", ".").err == ""
+
+
+def test_the_captured_sessions_of_codex_give_what_their_names_say():
+    code, out, _ = lockstitch("check", CAPTURES, "--statistics")
+    assert code == 1
+    assert out.splitlines()[-1].startswith("Found 12 problems in 9 of 30 files")

@@ -1,0 +1,163 @@
+"""`lockstitch mend`: copies, backups, diffs, reports."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.commands import lockstitch, program
+from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
+from tests.sessions.written import COMPRESSIONS, jsonl
+
+BROKEN = jsonl(legacy([user(), call(), ended(), output("call_b", "x" * 300), assistant()]))
+WHOLE = jsonl(legacy([user(), call(), output(), assistant()]))
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(BROKEN)
+    return path
+
+
+def names(path):
+    return sorted(one.name for one in path.parent.iterdir())
+
+
+def test_a_whole_copy_is_written_beside_the_file(session):
+    code, out, err = lockstitch("mend", "s.jsonl")
+    assert (code, err) == (0, "")
+    first, second, removed, wrote = out.splitlines()
+    assert first == (
+        "s.jsonl:3: LS001 call_a (exec_command) has no output; it finished with exit code 0"
+        " (line 4): settled call_a as finished"
+    )
+    assert second == "s.jsonl:5: LS002 output for call_b has no call: removed it"
+    assert removed.startswith("    removed: {")
+    assert removed.endswith("…")
+    assert wrote == "Wrote s.mended.jsonl."
+    assert session.read_bytes() == BROKEN
+    assert lockstitch("check", "s.mended.jsonl").code == 0
+
+
+def test_mending_it_again_changes_nothing(session):
+    lockstitch("mend", "s.jsonl", "--in-place")
+    once = session.read_bytes()
+    assert lockstitch("mend", "s.jsonl", "--in-place") == (0, "s.jsonl: nothing to mend.\n", "")
+    assert session.read_bytes() == once
+    assert names(session) == ["s.jsonl", "s.jsonl.bak"]
+
+
+def test_in_place_keeps_a_backup_and_follows_a_link(session):
+    link = session.with_name("link.jsonl")
+    link.symlink_to(session)
+    code, out, _ = lockstitch("mend", "link.jsonl", "--in-place")
+    assert code == 0
+    assert out.splitlines()[-1] == "Wrote link.jsonl; the original is s.jsonl.bak beside it."
+    assert link.is_symlink()
+    assert session.with_name("s.jsonl.bak").read_bytes() == BROKEN
+    assert lockstitch("check", "s.jsonl").code == 0
+
+
+def test_a_diff_shows_what_would_change_and_writes_nothing(session):
+    code, out, _ = lockstitch("mend", "s.jsonl", "--diff")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[:2] == ["--- s.jsonl", "+++ s.mended.jsonl"]
+    assert sum(line.startswith("+{") for line in lines) == 1
+    assert sum(line.startswith("-{") for line in lines) == 1
+    assert names(session) == ["s.jsonl"]
+
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(session):
+    assert "settled call_a as finished" in lockstitch("mend", "s.jsonl", "--dry-run").out
+    assert names(session) == ["s.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mended"),
+    [
+        ("a.jsonl", "a.mended.jsonl"),
+        ("a.v1.jsonl", "a.v1.mended.jsonl"),
+        ("a.jsonl.gz", "a.mended.jsonl.gz"),
+        ("a.jsonl.zst", "a.mended.jsonl.zst"),
+        ("a", "a.mended"),
+    ],
+)
+def test_the_copy_is_named_after_the_file(session, name, mended):
+    suffix = next((end for end in (".gz", ".zst") if name.endswith(end)), "")
+    session.with_name(name).write_bytes(COMPRESSIONS[suffix][0](BROKEN))
+    assert lockstitch("mend", name).out.splitlines()[-1] == f"Wrote {mended}."
+    assert lockstitch("check", mended).code == 0
+
+
+def test_nothing_is_overwritten_unasked(session):
+    session.with_name("out.jsonl").write_bytes(b"precious")
+    code, _, err = lockstitch("mend", "s.jsonl", "-o", "out.jsonl")
+    assert code == 2
+    assert "exists already. Use --force" in err
+    assert session.with_name("out.jsonl").read_bytes() == b"precious"
+    assert lockstitch("mend", "s.jsonl", "-o", "out.jsonl", "--force").code == 0
+    assert lockstitch("check", "out.jsonl").code == 0
+
+
+def test_the_file_itself_is_no_place_for_the_copy(session):
+    code, _, err = lockstitch("mend", "s.jsonl", "-o", "./s.jsonl", "--force")
+    assert code == 2
+    assert "Use --in-place" in err
+    assert session.read_bytes() == BROKEN
+
+
+def test_a_clean_file_is_copied_only_if_asked_for(session):
+    session.write_bytes(WHOLE)
+    assert lockstitch("mend", "s.jsonl").out == "s.jsonl: nothing to mend.\n"
+    assert names(session) == ["s.jsonl"]
+    assert lockstitch("mend", "s.jsonl", "-o", "copy.jsonl").code == 0
+    assert session.with_name("copy.jsonl").read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("arguments", [["-"], ["s.jsonl", "-o", "-"]])
+def test_a_pipe_gets_the_session_and_nothing_else(session, arguments):
+    ran = program("mend", *arguments, stdin=BROKEN, cwd=session.parent)
+    assert ran.returncode == 0
+    assert all(json.loads(line) for line in ran.stdout.splitlines())
+    assert b"settled call_a as finished" in ran.stderr
+    assert program("check", "-", stdin=ran.stdout).returncode == 0
+    assert names(session) == ["s.jsonl"]
+
+
+def test_a_report_holds_all_that_was_removed(session):
+    lockstitch("mend", "s.jsonl", "--report", "report.json")
+    report = json.loads(session.with_name("report.json").read_text())
+    removed = [change for change in report["changes"] if change["removed"]]
+    assert [change["code"] for change in removed] == ["LS002"]
+    assert "x" * 300 in removed[0]["before"][0]
+
+
+def test_what_the_policy_leaves_is_told_and_gives_exit_code_1(session):
+    code, out, _ = lockstitch("mend", "s.jsonl", "--no-drop-orphans")
+    assert code == 1
+    assert "left as it is: LS002 output for call_b has no call" in out
+
+
+def test_the_last_of_two_outputs_can_be_kept(session):
+    session.write_bytes(jsonl(legacy([call(), output(text="one"), output(text="two")])))
+    lockstitch("mend", "s.jsonl", "--in-place", "--keep", "last")
+    assert b'"two"' in session.read_bytes()
+    assert b'"one"' not in session.read_bytes()
+
+
+def test_a_file_that_cannot_be_mended_is_left_alone(session):
+    session.write_bytes(b"\x00\x01")
+    code, _, err = lockstitch("mend", "s.jsonl", "--in-place")
+    assert code == 2
+    assert "is a binary file" in err
+    assert names(session) == ["s.jsonl"]
+
+
+def test_a_folder_that_is_not_there_is_told_so(session):
+    code, _, err = lockstitch("mend", "s.jsonl", "-o", "missing/out.jsonl")
+    assert code == 2
+    assert "missing: cannot be written: No such file or directory" in err

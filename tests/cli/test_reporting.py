@@ -1,0 +1,82 @@
+"""The four ways of printing findings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lockstitch.cli.reporting import FileReport, Row, print_text, printable
+from lockstitch.core.rules import RULES
+from tests.cli.commands import lockstitch
+from tests.sessions.rollouts import call, legacy, user
+from tests.sessions.written import jsonl
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.jsonl").write_bytes(jsonl(legacy([user(), call("100%\nsure")])))
+    (tmp_path / "empty.jsonl").touch()
+
+
+def test_json_holds_everything(broken):
+    code, out, _ = lockstitch("check", ".", "--output", "json", "--statistics")
+    result = json.loads(out)
+    first, second = result["files"]
+    assert code == 2
+    assert first["findings"] == [
+        {
+            "code": "LS001",
+            "line": 3,
+            "where": "line 3",
+            "message": "100%\nsure (exec_command) has no output",
+            "label": "",
+            "call_id": "100%\nsure",
+        }
+    ]
+    assert (first["format"], first["records"], first["error"]) == ("codex", 3, None)
+    assert "is empty" in second["error"]
+    assert result["statistics"] == {"LS001": 1}
+
+
+def test_github_gets_escaped_annotations(broken):
+    _, out, _ = lockstitch("check", "a,b.jsonl", "--output", "github")
+    assert out.splitlines()[0] == (
+        "::error file=a%2Cb.jsonl,line=3,title=LS001 no-output::"
+        "100%25%0Asure (exec_command) has no output"
+    )
+
+
+def test_sarif_has_the_form_that_scanners_read(broken):
+    _, out, _ = lockstitch("check", ".", "--output", "sarif")
+    sarif = json.loads(out)
+    (run,) = sarif["runs"]
+    assert sarif["version"] == "2.1.0"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(RULES)
+    (result,) = run["results"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "LS001"
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "a,b.jsonl"}, "region": {"startLine": 3}}
+    assert run["invocations"][0]["executionSuccessful"] is False
+
+
+def test_colours_are_for_terminals_only(capsys, monkeypatch):
+    row = Row(code="LS001", line=1, where="line 1", message="x")
+    print_text([FileReport(path="p", rows=[row])], False)
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_text([FileReport(path="p", rows=[row])], False)
+    assert "\x1b[31mLS001\x1b[0m" in capsys.readouterr().out
+
+
+def test_a_finding_without_a_line_says_where_it_is():
+    row = Row(code="LS001", line=None, where="row 7", message="x", label="session s")
+    assert row.sentence == "x [session s, row 7]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("plain é", "plain é"), ("a\x1bb", "a\\x1bb"), ("\r\n", "\\x0d\\x0a")]
+)
+def test_text_from_a_file_is_made_printable(text, shown):
+    assert printable(text) == shown

@@ -13,7 +13,7 @@ import msgspec
 from lockstitch.core import mending, trimming
 from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory
 from lockstitch.core.findings import Finding
-from lockstitch.core.items import Item, Part
+from lockstitch.core.items import Part
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence
 from lockstitch.core.pairing import Pairing
@@ -48,7 +48,7 @@ def check(
 
     ``anchored``: the items are a delta behind `previous_response_id` or a conversation, where an
     output without its call is right. ``evidence``: what you know of calls, by call id."""
-    history = _wires(items)
+    history = _wires(_listed(items))
     return _check(_dialect(history, dialect), history, anchored, evidence)
 
 
@@ -64,7 +64,7 @@ def mend(
 
     The list that is returned also has `edits` and `removed`. Mending what is whole changes
     nothing. Raises `CannotMend`, having changed nothing, if the result would not be whole."""
-    originals = list(items)
+    originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)
     mended = Mended()
@@ -109,7 +109,7 @@ def trim(
     ``keep_leading`` keeps the system and developer items at the start, within the limits; raises
     `CannotTrim` if they alone do not fit. The result may be empty otherwise: when even the newest
     whole part is larger than a limit."""
-    originals = list(items)
+    originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)
     core = [chosen.read(wire) for wire in history]
@@ -118,8 +118,6 @@ def trim(
     for at in range(len(history)):
         if allowed[at] and at > leading and not chosen.may_begin(core[at]):
             allowed[at] = False
-    if leading:
-        allowed[leading] = allowed[leading] and _whole(core[:leading])
 
     def size(at: int) -> int:
         return len(msgspec.json.encode(history[at]))
@@ -136,7 +134,7 @@ def trim(
         limits.append((tokens, max_tokens))
     for cost, most in limits:
         needed = sum(cost(at) for at in range(leading))
-        if needed > most:
+        if leading and needed > most:
             raise CannotTrim(
                 f"The {leading} leading system and developer items alone take {needed}, and the "
                 f"limit is {most}. Raise the limit, or pass keep_leading=False."
@@ -145,13 +143,12 @@ def trim(
     return originals[:leading] + originals[first:]
 
 
-def _whole(core: Sequence[Sequence[Item]]) -> bool:
-    return all(item.part is Part.INPUT for items in core for item in items)
-
-
 def _leading(history: Sequence[Wire]) -> int:
     for at, wire in enumerate(history):
-        if wire.get("role") not in ("system", "developer"):
+        if (
+            wire.get("role") not in ("system", "developer")
+            or wire.get("type", "message") != "message"
+        ):
             return at
     return len(history)
 
@@ -163,6 +160,20 @@ def _check(
     evidence: Mapping[str, Evidence] | None,
 ) -> list[Finding]:
     pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
+    _feed(pairing, dialect, history, evidence)
+    watching = pairing.again()
+    if watching is not None:
+        pairing = watching
+        _feed(pairing, dialect, history, evidence)
+    return pairing.finish(anchored=anchored)
+
+
+def _feed(
+    pairing: Pairing,
+    dialect: Dialect,
+    history: Sequence[Wire],
+    evidence: Mapping[str, Evidence] | None,
+) -> None:
     for at, wire in enumerate(history):
         for item in dialect.read(wire):
             pairing.add(item, at)
@@ -170,33 +181,49 @@ def _check(
                 known = evidence.get(item.key)
                 if known is not None:
                     pairing.witness(item.key, known, at)
-    return pairing.finish(anchored=anchored)
 
 
 def _dialect(history: Sequence[Wire], name: str | None) -> Dialect:
     return detect(history) if name is None else by_name(name)
 
 
-def _wires(items: Iterable[Any]) -> list[Wire]:
+def _listed(items: object) -> list[Any]:
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise NotAHistory(
             f"Expected a list of items or messages, got {type(items).__name__}. "
             "For a file, use the command line: lockstitch check PATH."
         )
+    return list(items)
+
+
+def _wires(items: list[Any]) -> list[Wire]:
     return [_wire(item, n) for n, item in enumerate(items)]
 
 
 def _wire(item: Any, n: int) -> Wire:
+    """What an item would be on the wire; the very object, where it is a dictionary throughout."""
     if isinstance(item, dict):
-        return item
+        return _plain_inside(item)
     if isinstance(item, Mapping):
-        return dict(item)
-    dump = getattr(item, "model_dump", None)
-    if dump is not None:
-        dumped = dump(mode="json", exclude_unset=True)
-        if isinstance(dumped, dict):
-            return dumped
+        return _plain_inside(dict(item))
+    dumped = _dumped(item)
+    if isinstance(dumped, dict):
+        return dumped
     raise NotAHistory(
         f"Item {n} is a {type(item).__name__}. A history holds dictionaries, or objects of an SDK "
         "that have model_dump()."
     )
+
+
+def _plain_inside(item: Wire) -> Wire:
+    """SDK objects also come inside dictionaries: blocks of a message, calls of an assistant."""
+    for field in ("content", "tool_calls"):
+        inner = item.get(field)
+        if isinstance(inner, list | tuple) and any(hasattr(one, "model_dump") for one in inner):
+            item = {**item, field: [_dumped(one) for one in inner]}
+    return item
+
+
+def _dumped(item: Any) -> Any:
+    dump = getattr(item, "model_dump", None)
+    return item if dump is None else dump(mode="json", exclude_unset=True)

@@ -350,7 +350,7 @@ def test_eight_times_the_findings_cost_about_eight_times_as_much():
         ([call("mcpr_1", MCP_APPROVAL)], "settled mcpr_1 as never started"),
         ([output("a")], "removed it"),
         ([output("a"), call("a")], "moved it behind its call"),
-        ([call("a", CUSTOM), output("a")], "made it a custom_tool_call_output"),
+        ([call("a", CUSTOM), output("a")], "made its type custom_tool_call_output"),
         ([call("a", id="x"), call("b", id="x"), output("a"), output("b")], "removed its id"),
     ],
 )

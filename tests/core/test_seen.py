@@ -32,7 +32,7 @@ def reading(ids, watch=None):
         before = remembered.add(one, at)
         if before is not None:
             found.append((at, before))
-    return found, remembered.suspects
+    return found, remembered.to_watch() or set()
 
 
 def exactly(ids):

@@ -104,9 +104,12 @@ def test_a_result_is_an_output_of_the_family_it_names():
     assert (own.part, own.family, own.key) == (Part.OUTPUT, families.TOOL_USE, "a")
     assert own.note == "aborted"
     assert text.part is Part.INPUT
-    for block in (found_pages(), MCP_RESULT):
+    for block, family in (
+        (found_pages(), families.SERVER_TOOL_USE),
+        (MCP_RESULT, families.MCP_TOOL_USE),
+    ):
         (item,) = MESSAGES.read(assistant(block))
-        assert (item.part, item.family) == (Part.OUTPUT, families.SERVER_TOOL_USE)
+        assert (item.part, item.family) == (Part.OUTPUT, family)
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,19 @@ TOOL_USE = Family(
 SERVER_TOOL_USE = Family(
     name="server tool use",
     call_type="server_tool_use",
-    output_type="server_tool_result",
+    output_type="web_search_tool_result",  # and so on: NAME_tool_result
+    join=Join.TOOL_USE_ID,
+    by_server=True,
+)
+
+MCP_TOOL_USE = Family(
+    name="MCP tool use",
+    call_type="mcp_tool_use",
+    output_type="mcp_tool_result",
     join=Join.TOOL_USE_ID,
     by_server=True,
 )
 
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
-ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE)
+ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE)

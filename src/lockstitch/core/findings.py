@@ -64,6 +64,10 @@ def _call(finding: Finding) -> str:
     return f"{key} ({finding.name})" if finding.name else key
 
 
+def _a(word: str) -> str:
+    return "an" if word[:1] in "aeiou" else "a"
+
+
 def _at(finding: Finding, where: _Where) -> str:
     return f" ({where(finding.other)})" if finding.other is not None else ""
 
@@ -100,7 +104,7 @@ def _reused(finding: Finding, where: _Where) -> str:
 
 def _family(finding: Finding, where: _Where) -> str:
     family = finding.family
-    call = f"a {family.call_type}" if family else "a call"
+    call = f"{_a(family.call_type)} {family.call_type}" if family else "a call"
     return f"{finding.detail} answers {_call(finding)}, which is {call}{_at(finding, where)}"
 
 

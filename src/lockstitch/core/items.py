@@ -50,6 +50,10 @@ class Item(Struct, frozen=True, gc=False):
     """It may stand alone: its other half is somewhere we cannot see, or does not exist."""
     note: str | None = None
     """The text of an output, where it is short."""
+    joining_id: str | None = None
+    """The id of a call whose id also joins it to its output."""
+    misplaced: bool = False
+    """An output that stands in a message of the wrong side."""
 
 
 class Place(Struct, frozen=True, order=True, gc=False):

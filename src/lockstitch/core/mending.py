@@ -17,6 +17,7 @@ from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.outcomes import Evidence, Settlement, settlement
+from lockstitch.core.pairing import JOINING, REAL_OUTPUT
 
 MOST_ROUNDS = 8
 """One edit can uncover another finding (a removed message leaves its reasoning alone). No history
@@ -98,6 +99,9 @@ class Reword(Struct, frozen=True, kw_only=True):
 Edit: TypeAlias = Settle | Drop | Move | Retype | Rekey | StripId | Reword
 
 
+_Known = Mapping[str, Evidence]
+
+
 def plan(
     findings: Iterable[Finding],
     policy: Policy | None = None,
@@ -113,23 +117,34 @@ def plan(
     reused = [f for f in findings if f.rule is rules.ID_REUSED_WHILE_OPEN]
     if reused:
         return _ids_of_their_own(reused)
+    parted = {f.place for f in findings if f.rule is rules.REASONING_PARTED}
     edits: list[Edit] = []
     removed: set[Place] = set()
-    for finding in findings:
-        planner = _PLANNERS.get(finding.rule.code)
-        if planner is None:
-            continue
-        for edit in planner(finding, policy, known):
-            # Two rules can want the same item gone; once is enough, and nothing else then
-            # happens to it.
-            place = getattr(edit, "place", None)
-            if place is not None and place in removed:
-                continue
+    for finding in _in_order(findings, policy, known):
+        for edit in _planned(finding, policy, known):
+            if isinstance(edit, Drop) and finding.other in parted:
+                # Of two copies of reasoning, the one goes that leads to nothing.
+                edit = Drop(reason=finding, place=finding.other)  # noqa: PLW2901
             if isinstance(edit, Drop | Move):
+                if edit.place in removed:
+                    continue  # two rules can want the same item gone; once is enough
                 removed.add(edit.place)
-                edits = [e for e in edits if getattr(e, "place", None) != edit.place]
             edits.append(edit)
-    return edits
+    return [e for e in edits if isinstance(e, Drop | Move | Settle) or e.place not in removed]
+
+
+def _planned(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    planner = _PLANNERS.get(finding.rule.code)
+    return planner(finding, policy, known) if planner is not None else []
+
+
+def _in_order(findings: list[Finding], policy: Policy, known: _Known) -> list[Finding]:
+    """Reasoning waits while anything else goes or moves: its neighbour may come back to it."""
+    others = [f for f in findings if f.rule is not rules.REASONING_PARTED]
+    for finding in others:
+        if any(isinstance(edit, Drop | Move) for edit in _planned(finding, policy, known)):
+            return others
+    return findings
 
 
 def _ids_of_their_own(reused: list[Finding]) -> list[Edit]:
@@ -148,7 +163,6 @@ def _ids_of_their_own(reused: list[Finding]) -> list[Edit]:
     return edits
 
 
-_Known = Mapping[str, Evidence]
 _Planner = Callable[[Finding, Policy, _Known], list[Edit]]
 
 
@@ -185,7 +199,8 @@ def _move(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
 
 
 def _second(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    if policy.keep == "last" and finding.other is not None and finding.after is not None:
+    last = policy.keep == "last" or finding.detail == REAL_OUTPUT
+    if last and finding.other is not None and finding.after is not None:
         return [
             Drop(reason=finding, place=finding.other),
             Move(reason=finding, place=finding.place, after=finding.after, into=finding.into),
@@ -203,7 +218,18 @@ def _drop(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
     return [Drop(reason=finding, place=finding.place)]
 
 
+def _parted(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.answer is not None and finding.after is not None and policy.move_outputs:
+        move = Move(reason=finding, place=finding.answer, after=finding.after, into=finding.into)
+        return [move]
+    return _drop(finding, policy, known)
+
+
 def _duplicate(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if finding.detail == JOINING and finding.key is not None:
+        old, new = finding.key, f"{finding.key}_ls2"
+        places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
+        return [Rekey(reason=finding, place=place, old=old, new=new) for place in places]
     if finding.detail in (Part.CALL.value, Part.OUTPUT.value):
         return [StripId(reason=finding, place=finding.place)]
     return [Drop(reason=finding, place=finding.place)]
@@ -220,7 +246,7 @@ _PLANNERS: dict[str, _Planner] = {
     rules.OUTPUT_BEFORE_CALL.code: _move,
     rules.SECOND_OUTPUT.code: _second,
     rules.WRONG_FAMILY.code: _wrong_family,
-    rules.REASONING_PARTED.code: _drop,
+    rules.REASONING_PARTED.code: _parted,
     rules.DUPLICATE_ITEM_ID.code: _duplicate,
     rules.NOT_ADJACENT.code: _move,
     rules.GROUP_INCOMPLETE.code: _settle,
@@ -257,7 +283,7 @@ def describe(edit: Edit) -> str:
         case Move():
             return "moved it behind its call"
         case Retype():
-            return f"made it a {edit.family.output_type}"
+            return f"made its type {edit.family.output_type}"
         case Rekey():
             return f"gave it the id {edit.new}"
         case StripId():

@@ -71,14 +71,16 @@ def settlement(evidence: Evidence | None) -> Settlement:
 # What clients write in place of an output when they believe, or claim, that a call did not run.
 # Anchored at the start: an output that merely mentions these words is somebody's real output.
 _DENIAL = re.compile(
-    r"\s*(?:"
-    r"aborted\b"
-    r"|(?:the |this )?(?:tool |function )?(?:call|execution|command|tool)?\s*"
+    r"\s*\[?\s*(?:"
+    r"aborted"
+    r"|(?:the |this )?(?:tool |function )?(?:call |execution |command |tool |request )?"
     r"(?:was |has been )?(?:not (?:run|executed|started)|never (?:started|ran|executed)"
-    r"|cancell?ed|interrupted|skipped)\b"
-    r"|did not run\b"
-    r"|no (?:output|result) (?:available|provided|recorded)\b"
-    r"|" + re.escape(NEVER_STARTED_TEXT[:28]) + r")",
+    r"|cancell?ed|interrupted|skipped)"
+    r"|did not run"
+    r"|no (?:output|result) (?:available|provided|recorded)"
+    r")(?:\s*$|\s*[.;:,!\]\)]\s*$|\s*[.;:,]?\s+(?:by|after|because|before|due|as|for)\b"
+    r"|\s*[.;:]\s)"
+    r"|\s*" + re.escape(NEVER_STARTED_TEXT),
     re.IGNORECASE,
 )
 

@@ -7,6 +7,7 @@ What to do about a finding is not decided here (`mending`)."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ from lockstitch.core import rules
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item, Part, Place
-from lockstitch.core.outcomes import Evidence, Outcome, denies_running
+from lockstitch.core.outcomes import MARK, Evidence, Outcome, denies_running
 from lockstitch.core.seen import SeenIds, SeenKeys
 
 
@@ -31,6 +32,13 @@ class Order(Enum):
 
 Witness: TypeAlias = Callable[[Any, int], Evidence | None]
 """Reads testimony: whatever was passed to `Pairing.witness`, and where it stood."""
+
+
+class Watch(Struct, frozen=True):
+    """What a second reading must settle; see `seen`."""
+
+    ids: set[str] | None = None
+    keys: set[str] | None = None
 
 
 class Cut(Struct, frozen=True):
@@ -64,6 +72,8 @@ class OpenCall(Struct, eq=False, gc=False):
     testimony_at: int = 0
     answer_at: int | None = None
     answer_slot: int = 0
+    placeholder: bool = False
+    """Its output only stands in for one: nobody recorded what really came."""
     wrong: tuple[Item, Place] | None = None
     """An output of another family that names this call."""
     first: OpenCall | None = None
@@ -89,6 +99,12 @@ _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _MODEL, _INPUT, _REFERENCE, _OTHER = Part.MODEL, Part.INPUT, Part.REFERENCE, Part.OTHER
 _MODEL_SIDE = frozenset({_CALL, _REASONING, _MODEL})
 
+JOINING = "joining"
+"""Detail of a duplicate item id that also joins a call and its output."""
+
+REAL_OUTPUT = "the first only stands in for it"
+"""Detail of a second output that is what really came."""
+
 KEYLESS = ""
 """The key under which calls without one are joined by position."""
 
@@ -100,27 +116,27 @@ class Pairing:
         self,
         order: Order = Order.ANYWHERE,
         *,
-        ids: SeenIds | None = None,
-        keys: SeenKeys[OpenCall] | None = None,
+        watch: Watch | None = None,
         cut: Mapping[str, Cut] | None = None,
         read: Witness | None = None,
     ) -> None:
         self.order = order
         self._adjacent = order is not Order.ANYWHERE
-        self.ids = SeenIds() if ids is None else ids
-        self.keys: SeenKeys[OpenCall] = SeenKeys() if keys is None else keys
+        self._ids = SeenIds(watch.ids if watch is not None else None)
+        self._keys: SeenKeys[OpenCall] = SeenKeys(watch.keys if watch is not None else None)
         """Keys of calls that have their output."""
         self.cut: dict[str, Cut] = {} if cut is None else dict(cut)
         """Calls that were taken away: their outputs are half pairs, not orphans."""
         self._read = read
         self._open: dict[str, OpenCall] = {}
         """The call that the next output with this key answers."""
-        self._queued: dict[str, list[OpenCall]] = {}
+        self._queued: dict[str, OrderedDict[tuple[int, int], OpenCall]] = {}
         """Further calls under the same key, in order."""
         self._orphans: dict[str, list[tuple[Item, Place]]] = {}
         self._denied: dict[str, tuple[OpenCall, Place, str]] = {}
         self._reused: list[OpenCall] = []
         self._with_early: list[OpenCall] = []
+        self._same_id: list[tuple[OpenCall, int]] = []
         self._dangling: list[tuple[Item, int]] = []
         self._group: _Group | None = None
         self._last_input = -1
@@ -135,7 +151,8 @@ class Pairing:
 
     def open_calls(self) -> list[OpenCall]:
         """The calls that have no output so far, in the order they were made."""
-        calls = [*self._open.values(), *(c for queue in self._queued.values() for c in queue)]
+        queued = [call for queue in self._queued.values() for call in queue.values()]
+        calls = [*self._open.values(), *queued]
         by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
         return [by_place[place] for place in sorted(by_place)]
 
@@ -143,28 +160,29 @@ class Pairing:
         """The call that an output with this key would answer now."""
         return self._open.get(key)
 
-    def suspects(self) -> tuple[set[str], set[str]]:
-        """Item ids and keys that need a second reading; see `seen`."""
-        return self.ids.suspects, self.keys.suspects
+    def watch(self) -> Watch | None:
+        """What another reading must settle because this one could only suspect it."""
+        if not self._ids.suspects and not self._keys.suspects:
+            return None
+        return Watch(self._ids.to_watch(), self._keys.to_watch())
 
     def again(self) -> Pairing | None:
-        """A fresh pass that settles what this one could only suspect; None if all is certain."""
-        ids, keys = self.suspects()
-        if not ids and not keys:
+        """A fresh pass for a second reading; None if all is certain."""
+        watch = self.watch()
+        if watch is None:
             return None
-        # Where nothing is suspected, remembering as before is exact already.
-        seen_keys: SeenKeys[OpenCall] = SeenKeys(keys or None)
-        return Pairing(self.order, ids=SeenIds(ids or None), keys=seen_keys, read=self._read)
+        return Pairing(self.order, watch=watch, cut=self.cut, read=self._read)
 
     # --- feeding -------------------------------------------------------------------------------
 
     def add(self, item: Item, at: int) -> Finding | None:
-        """Take the next item. Returns a finding that is certain already and about this item."""
+        """Take the next item. Returns a finding for which this output may have to move back: keep
+        the output, where the history is not kept."""
         part = item.part
         if part is _OUTPUT:
             return self._output(item, at)
         if item.id is not None:
-            before = self.ids.add(item.id, at)
+            before = self._ids.add(item.id, at)
             if before is not None:
                 self._found_duplicate(item, Place(at, item.slot), before)
         if part is _REASONING:
@@ -172,7 +190,7 @@ class Pairing:
                 self._dangling.append((item, at))
         elif self._dangling:
             if part is _INPUT:
-                self._part_reasoning("a message from outside")
+                self._part_reasoning("a message from outside", None, Place(at, item.slot))
             else:
                 self._dangling.clear()
         if self._adjacent:
@@ -223,6 +241,10 @@ class Pairing:
         group.last_at = at
         group.last_slot = item.slot
         call = OpenCall(item, at, group)
+        if item.joining_id is not None:
+            before = self._ids.add(item.joining_id, at)
+            if before is not None:
+                self._same_id.append((call, before))
         key = item.key if item.key is not None else KEYLESS
         if key not in self._open:
             self._open[key] = call
@@ -230,7 +252,7 @@ class Pairing:
             if key != KEYLESS:
                 call.first = self._open[key]
                 self._reused.append(call)
-            self._queued.setdefault(key, []).append(call)
+            self._queued.setdefault(key, OrderedDict())[at, item.slot] = call
         if self._orphans:
             # Outputs that came too early can only be meant for the next call with their key.
             early = self._orphans.pop(key, []) + self._orphans.pop(item.alias or key, [])
@@ -241,39 +263,51 @@ class Pairing:
             if item.alias not in self._open:
                 self._open[item.alias] = call
             else:
-                self._queued.setdefault(item.alias, []).append(call)
+                self._queued.setdefault(item.alias, OrderedDict())[at, item.slot] = call
 
     def _output(self, item: Item, at: int) -> Finding | None:
-        if self._dangling:
-            self._part_reasoning("an output")
         finding = None
         key = item.key if item.key is not None else KEYLESS
         call = self._open.get(key)
+        if call is not None and call.item.family is not item.family:
+            call = self._accepting(call, item, key)
+        parted = None
+        if self._dangling:
+            parted = self._part_reasoning("an output", call, Place(at, item.slot))
         if call is None:
             if not item.lone:
                 finding = self._unasked(item, key, Place(at, item.slot))
+        elif call.item.family is item.family or _accepts(call.item.family, item.family):
+            finding = self._answer(call, item, key, at)
         else:
-            family, output_family = call.item.family, item.family
-            if family is not output_family and not _accepts(family, output_family):
-                finding = self._wrong_family(call, item, Place(at, item.slot))
-            else:
-                finding = self._answer(call, item, key, at)
+            finding = self._wrong_family(call, item, Place(at, item.slot))
         if self._group is not None and not (item.family and item.family.by_server):
             self._group.sealed = True
         if item.id is not None:
-            before = self.ids.add(item.id, at)
+            before = self._ids.add(item.id, at)
             if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
                 self._found_duplicate(item, Place(at, item.slot), before)
-        return finding
+        return finding or parted
+
+    def _accepting(self, first: OpenCall, item: Item, key: str) -> OpenCall | None:
+        """Of the open calls under a key, the one that an output of this family is meant for."""
+        waiting = [first, *self._queued.get(key, {}).values()]
+        # A second key joins outputs of the call's own family alone.
+        named = [c for c in waiting if c.item.key == key or c.item.family is item.family]
+        fitting = [c for c in named if _accepts(c.item.family, item.family)]
+        return next(iter(fitting or named), None)
 
     def _answer(self, call: OpenCall, item: Item, key: str, at: int) -> Finding | None:
         """An output that answers an open call."""
         call.answer_at = at
         call.answer_slot = item.slot
+        note = item.note
+        if note is not None and (note.startswith(MARK) or denies_running(note)):
+            call.placeholder = True
         if call.item.alias is None and not self._queued:
             del self._open[key]
             if key:
-                self.keys.close(key, call)
+                self._keys.close(key, call)
         else:
             self._close(call)
         if call.wrong is not None:
@@ -281,36 +315,50 @@ class Pairing:
         finding = None
         group = call.group
         group.answered += 1
-        if self._adjacent and not (call.item.family and call.item.family.by_server):
-            if group.into is None and at != group.last_at:
-                group.into = at
-            if group.interrupted is not None:
-                place = Place(at, item.slot)
-                finding = self._found(rules.NOT_ADJACENT, place, call, other=group.interrupted)
-        if item.note is not None and denies_running(item.note):
+        if self._adjacent:
+            finding = self._adjacency(call, item, at)
+        if call.placeholder and note is not None and denies_running(note):
             if call.testimony is not None:
-                self._contradict(call, Place(at, item.slot), item.note)
+                self._contradict(call, Place(at, item.slot), note)
             else:
-                self._denied[key] = (call, Place(at, item.slot), item.note)
+                self._denied[key] = (call, Place(at, item.slot), note)
         return finding
+
+    def _adjacency(self, call: OpenCall, item: Item, at: int) -> Finding | None:
+        """In a dialect that wants outputs at once: is this one where it belongs?"""
+        group = call.group
+        place = Place(at, item.slot)
+        if call.item.family is not None and call.item.family.by_server:
+            # The server answers within the model's own turn.
+            if item.misplaced or self._last_input > call.at:
+                between = Place(self._last_input) if self._last_input > call.at else None
+                return self._found(rules.NOT_ADJACENT, place, call, other=between)
+            return None
+        if item.misplaced:
+            return self._found(rules.NOT_ADJACENT, place, call)
+        if group.into is None and at != group.last_at:
+            group.into = at
+        if group.interrupted is not None:
+            return self._found(rules.NOT_ADJACENT, place, call, other=group.interrupted)
+        return None
 
     def _close(self, call: OpenCall) -> None:
         """Take a call out of every queue it stands in."""
         for key in (call.item.key if call.item.key is not None else KEYLESS, call.item.alias):
             if key is None:
                 continue
-            queue = self._queued.get(key, [])
+            queue = self._queued.get(key, OrderedDict())
             if self._open.get(key) is call:
                 if queue:
-                    self._open[key] = queue.pop(0)
+                    _, self._open[key] = queue.popitem(last=False)
                 else:
                     del self._open[key]
-            elif call in queue:
-                queue.remove(call)
+            else:
+                queue.pop((call.at, call.item.slot), None)
             if not queue:
                 self._queued.pop(key, None)
             if key:
-                self.keys.close(key, call)
+                self._keys.close(key, call)
 
     def _overtaken(self, call: OpenCall) -> None:
         """The right output came after one of the wrong family: that one answers nothing."""
@@ -328,11 +376,15 @@ class Pairing:
 
     def _unasked(self, item: Item, key: str, place: Place) -> Finding | None:
         """An output that no open call waits for."""
-        call = self.keys.find(key)
+        call = self._keys.find(key)
         if call is None:
             self._orphans.setdefault(key, []).append((item, place))
             return None
-        return self._found(rules.SECOND_OUTPUT, place, call, other=call.answer)
+        real = call.placeholder and not (
+            item.note is not None and (item.note.startswith(MARK) or denies_running(item.note))
+        )
+        detail = REAL_OUTPUT if real else ""
+        return self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, detail=detail)
 
     def _wrong_family(self, call: OpenCall, item: Item, place: Place) -> Finding | None:
         if call.wrong is None:
@@ -358,18 +410,31 @@ class Pairing:
         if group.answered < group.calls and group.interrupted is None:
             group.interrupted = Place(at, item.slot)
 
-    def _part_reasoning(self, follower: str) -> None:
+    def _part_reasoning(
+        self, by: str, answered: OpenCall | None, place: Place | None
+    ) -> Finding | None:
+        """Something that the model did not say follows reasoning. If it is the output of a call
+        made before that, it only stands in the wrong place."""
+        finding = None
+        late = answered is not None and answered.at < self._dangling[0][1]
         for item, at in self._dangling:
-            place = Place(at, item.slot)
-            self._found(rules.REASONING_PARTED, place, None, key=item.id, detail=follower)
+            finding = self._found(
+                rules.REASONING_PARTED,
+                Place(at, item.slot),
+                answered if late else None,
+                key=item.id,
+                answer=place if late else None,
+                detail=by,
+            )
         self._dangling.clear()
+        return finding if late else None
 
     # --- the end -------------------------------------------------------------------------------
 
     def finish(self, *, anchored: bool = False) -> list[Finding]:
         """Everything that is wrong, in order of place. ``anchored``: a delta behind an anchor."""
         if self._dangling:
-            self._part_reasoning("nothing")
+            self._part_reasoning("nothing", None, None)
         for call in self.open_calls():
             self._settle_open(call)
         for call in self._reused:
@@ -381,6 +446,17 @@ class Pairing:
                 other=call.first.place,
                 answer=call.answer or (call.wrong[1] if call.wrong else None),
             )
+        for call, before in self._same_id:
+            if call.first is None:
+                self._found(
+                    rules.DUPLICATE_ITEM_ID,
+                    call.place,
+                    call,
+                    key=call.item.joining_id,
+                    other=Place(before),
+                    answer=call.answer,
+                    detail=JOINING,
+                )
         if anchored:
             for outputs in self._orphans.values():
                 for item, place in outputs[1:]:
@@ -500,7 +576,8 @@ class Pairing:
         after: Place | None = None
         into: int | None = None
         if call is not None:
-            key, name, family = call.item.key, call.item.name, call.item.family
+            key = call.item.key if key is None else key
+            name, family = call.item.name, call.item.family
             by_server = family is not None and family.by_server
             group = call.group
             after = call.place if by_server else Place(group.last_at, group.last_slot)

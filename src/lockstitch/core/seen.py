@@ -2,7 +2,7 @@
 
 Small histories are remembered exactly. In large ones an id is only *suspected*: `SeenIds` has a
 filter of fixed size that never forgets but may suspect wrongly; `SeenKeys` suspects every key it
-is asked about. Suspects are settled by reading the history once more with ``watch=suspects``,
+is asked about. Suspects are settled by reading the history once more with ``watch``,
 which remembers the suspects, exactly, and nothing else. So the answer is exact on every path, and
 Python's randomised string hash cannot show in it."""
 
@@ -38,15 +38,16 @@ def _masks() -> tuple[int, ...]:
 class SeenIds:
     """Ids that must be unique, and where each was seen first."""
 
-    __slots__ = ("_filter", "_masks", "_places", "_watch", "suspects")
+    __slots__ = ("_certain", "_filter", "_masks", "_places", "_watch", "suspects")
 
     def __init__(self, watch: Iterable[str] | None = None) -> None:
         self._places: dict[str, int] = {}
         self._filter: array[int] | None = None
         self._masks: tuple[int, ...] = ()
         self._watch = None if watch is None else frozenset(watch)
+        self._certain: set[str] = set()
         self.suspects: set[str] = set()
-        """Ids that may have been seen before. Not empty: read again, watching them."""
+        """Ids that may have been seen before. Not empty: read again, watching `to_watch`."""
 
     def __repr__(self) -> str:
         how = "watching" if self._watch is not None else "filter" if self._filter else "exact"
@@ -68,7 +69,9 @@ class SeenIds:
             return None
         places = self._places
         before = places.get(id)
-        if before is None and (self._watch is None or id in self._watch):
+        if before is not None:
+            self._certain.add(id)
+        elif self._watch is None or id in self._watch:
             places[id] = at
             if len(places) > EXACT_IDS and self._watch is None:
                 self._filter = array("Q", bytes(8 * FILTER_WORDS))
@@ -80,21 +83,27 @@ class SeenIds:
                 self.suspects.clear()
         return before
 
+    def to_watch(self) -> set[str] | None:
+        """What a second reading must remember; None if remembering as before is exact."""
+        return self.suspects | self._certain if self.suspects else None
+
 
 class SeenKeys(Generic[T]):
     """Keys of pairs that are closed, with the last call of each. Asked about only when an output
     comes that no open call waits for, and that is rare."""
 
-    __slots__ = ("_calls", "_watch", "suspects")
+    __slots__ = ("_calls", "_certain", "_watch", "suspects")
 
     def __init__(self, watch: Iterable[str] | None = None) -> None:
         self._calls: dict[str, T] | None = {}
         self._watch = None if watch is None else frozenset(watch)
+        self._certain: set[str] = set()
         self.suspects: set[str] = set()
-        """Keys that were asked about in vain. Not empty: read again, watching them."""
+        """Keys that were asked about in vain. Not empty: read again, watching `to_watch`."""
 
     def __repr__(self) -> str:
-        how = "watching" if self._watch is not None else "exact" if self._calls else "forgetful"
+        exact = self._calls is not None
+        how = "watching" if self._watch is not None else "exact" if exact else "forgetful"
         return f"<SeenKeys {how}, {len(self.suspects)} suspects>"
 
     def close(self, key: str, call: T) -> None:
@@ -110,4 +119,11 @@ class SeenKeys(Generic[T]):
         if self._calls is None:
             self.suspects.add(key)
             return None
-        return self._calls.get(key)
+        call = self._calls.get(key)
+        if call is not None:
+            self._certain.add(key)
+        return call
+
+    def to_watch(self) -> set[str] | None:
+        """What a second reading must remember; None if remembering as before is exact."""
+        return self.suspects | self._certain if self.suspects else None

@@ -55,9 +55,16 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
     group: int | None = None
     reasoning: int | None = None
     reference: int | None = None
+    searching: int | None = None
     for at, items in enumerate(history):
         for item in items:
             part = item.part
+            if item.lone and item.key is None:
+                # The server ran it, and nothing names it: only what directly follows is its own.
+                if part is Part.OUTPUT and searching is not None:
+                    together(searching, at)
+                searching = at if part is Part.CALL else None
+                continue
             keys = {key for key in (item.key, item.alias) if key is not None} or {KEYLESS}
             if part is Part.OUTPUT:
                 for key in keys:

@@ -50,6 +50,10 @@ class Dialect(Protocol):
         """What is left of a wire item without these slots, and what was in them."""
         ...
 
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        """What stays of the first wire item of a history when everything in it is taken."""
+        ...
+
     def put(self, outputs: list[Wire]) -> list[Wire]:
         """New wire items that hold these outputs."""
         ...

@@ -60,6 +60,9 @@ class Chat:
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
 
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        return None
+
     def put(self, outputs: list[Wire]) -> list[Wire]:
         return outputs
 

@@ -25,7 +25,15 @@ DIALECTS: Final[dict[str, Dialect]] = {
 _CHAT_ROLES: Final = frozenset({"tool", "function"})
 _CHAT_PARTS: Final = frozenset({"image_url", "input_audio", "refusal"})
 _MESSAGES_BLOCKS: Final = frozenset(
-    {"tool_use", "tool_result", "server_tool_use", "thinking", "redacted_thinking", "document"}
+    {
+        "tool_use",
+        "tool_result",
+        "server_tool_use",
+        "mcp_tool_use",
+        "thinking",
+        "redacted_thinking",
+        "document",
+    }
 )
 _RESPONSES_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from lockstitch.core import families
 from lockstitch.core.families import Family
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
-from lockstitch.core.outcomes import Settlement
+from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects.base import Answers, Wire, text_of, without
 
@@ -16,7 +16,17 @@ _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
 
-_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+_CALLS: Final = {
+    family.call_type: family
+    for family in (families.TOOL_USE, families.SERVER_TOOL_USE, families.MCP_TOOL_USE)
+}
+_RESULTS: Final = {
+    family.output_type: family for family in (families.TOOL_USE, families.MCP_TOOL_USE)
+}
+
+
+_NOTHING_LEFT: Final = {"type": "text", "text": f"{MARK} A result that stood here was taken away."}
+"""The first message must be the user's, so it stays even if all its results go."""
 
 
 class Messages:
@@ -44,7 +54,9 @@ class Messages:
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         if family is families.SERVER_TOOL_USE:
-            return _server_result(key, None, said.text)
+            return _server_result(key, name)
+        if family is families.MCP_TOOL_USE:
+            return _result({"type": family.output_type, "tool_use_id": key}, said)
         return _result({"type": "tool_result", "tool_use_id": key}, said)
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
@@ -52,6 +64,9 @@ class Messages:
         taken = [block for n, block in enumerate(blocks) if n in slots]
         left = [block for n, block in enumerate(blocks) if n not in slots]
         return ({**wire, "content": left} if left else None), taken
+
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        return {**wire, "content": [_NOTHING_LEFT]}
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
         return [{"role": "user", "content": outputs}]
@@ -68,24 +83,20 @@ class Messages:
 
     def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
         blocks = list(wire["content"])
-        call = blocks[slot]
-        name = None if call.get("type") == "mcp_tool_use" else text_of(call.get("name"))
-        result = _server_result(output["tool_use_id"], name, str(output["content"]))
-        return {**wire, "content": [*blocks[: slot + 1], result, *blocks[slot + 1 :]]}
+        return {**wire, "content": [*blocks[: slot + 1], output, *blocks[slot + 1 :]]}
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         block = wire["content"][slot]
-        key = text_of(block.get("tool_use_id"))
-        if family is families.TOOL_USE:
-            new: Wire = {**block, "type": "tool_result"}
+        if family is families.SERVER_TOOL_USE:
+            # Which tool it was is not known here, and each has a form of its own.
+            kind = "web_search_tool_result"
         else:
-            new = _server_result(key, None, "")
-            new["content"] = block.get("content")
-        return _with_block(wire, slot, new)
+            kind = family.output_type
+        return _with_block(wire, slot, {**block, "type": kind})
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
         block = wire["content"][slot]
-        field = "tool_use_id" if "tool_use_id" in block else "id"
+        field = "id" if block.get("type") in _CALLS else "tool_use_id"
         return _with_block(wire, slot, {**block, field: new})
 
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
@@ -96,23 +107,31 @@ class Messages:
 
 
 def _block(block: object, slot: int, plain: Part) -> Item:
-    if not isinstance(block, dict):
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict) or not isinstance(kind, str):
         return Item(plain, slot=slot)
-    kind = block.get("type")
-    if kind == "tool_use" or kind in _SERVER_CALLS:
+    family = _CALLS.get(kind)
+    if family is not None:
         key = text_of(block.get("id"))
         if key is None:
             return Item(Part.OTHER, slot=slot)
-        family = families.TOOL_USE if kind == "tool_use" else families.SERVER_TOOL_USE
         return Item(Part.CALL, family, key, name=text_of(block.get("name")), slot=slot)
-    if isinstance(kind, str) and kind.endswith("tool_result"):
+    if kind.endswith("tool_result"):
         key = text_of(block.get("tool_use_id"))
         if key is None:
             return Item(Part.OTHER, slot=slot)
-        family = families.TOOL_USE if kind == "tool_result" else families.SERVER_TOOL_USE
+        family = _RESULTS.get(kind, families.SERVER_TOOL_USE)
         content = block.get("content")
         short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
-        return Item(Part.OUTPUT, family, key, slot=slot, note=content if short else None)
+        return Item(
+            Part.OUTPUT,
+            family,
+            key,
+            slot=slot,
+            note=content if short else None,
+            # The user's side answers `tool_use`; the server answers in the model's own turn.
+            misplaced=(plain is Part.MODEL) is not family.by_server,
+        )
     if kind in ("thinking", "redacted_thinking"):
         return Item(Part.REASONING, slot=slot)
     return Item(plain, slot=slot)
@@ -129,9 +148,15 @@ def _with_block(wire: Wire, slot: int, block: Wire) -> Wire:
     return {**wire, "content": blocks}
 
 
-def _server_result(key: str | None, name: str | None, text: str) -> Wire:
+def _server_result(key: str | None, name: str | None) -> Wire:
     """A result in the form that the server itself uses for a tool that failed."""
-    if name is None:
-        return {"type": "mcp_tool_result", "tool_use_id": key, "is_error": True, "content": text}
-    error = {"type": f"{name}_tool_result_error", "error_code": "unavailable"}
-    return {"type": f"{name}_tool_result", "tool_use_id": key, "content": error}
+    tool = name or "web_search"
+    if tool.startswith("tool_search_tool"):
+        tool = "tool_search_tool"  # its variants share one form
+        return {
+            "type": f"{tool}_result",
+            "tool_use_id": key,
+            "content": {"type": f"{tool}_result_error", "error_code": "unavailable"},
+        }
+    error = {"type": f"{tool}_tool_result_error", "error_code": "unavailable"}
+    return {"type": f"{tool}_tool_result", "tool_use_id": key, "content": error}

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstitch.core import families
+from lockstitch.core.families import Family
 from lockstitch.core.items import Item, Part
+from lockstitch.core.outcomes import Settlement
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 
@@ -30,8 +32,16 @@ class Realtime(Responses):
             return (Item(Part.OTHER, id=item.id),)
         return (item,)
 
+    def output(
+        self, family: Family, key: str | None, said: Settlement, name: str | None = None
+    ) -> Wire:
+        wire = super().output(family, key, said, name)
+        if family is families.MCP_APPROVAL:
+            wire["id"] = f"{key}_response"  # required here
+        return wire
+
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
         if len(new) > LONGEST_CALL_ID_CHARACTERS:
-            stem, _, mark = new.rpartition("_")
-            new = f"{stem[: LONGEST_CALL_ID_CHARACTERS - len(mark) - 1]}_{mark}"
+            # From the front: what tells ids apart is at their end.
+            new = new[-LONGEST_CALL_ID_CHARACTERS:]
         return super().rekey(wire, slot, old, new)

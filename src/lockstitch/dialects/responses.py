@@ -96,10 +96,11 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
     key = fields.call_id
     if key.__class__ is not str or not key:
         key = None
-    alias = None
+    alias = joining_id = None
     if family.join is _BY_APPROVAL:
-        key, item_id = item_id, None
+        key, joining_id, item_id = item_id, item_id, None
     elif family.join is _BY_CALL_ID_OR_ID:
+        joining_id = item_id
         key, alias, item_id = (key, item_id, None) if key else (item_id, None, None)
     name = fields.name if fields.name.__class__ is str else None
     if key is None:
@@ -109,7 +110,7 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
             _CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
         )
     lone = family.keyless_call and fields.execution == "server"
-    return Item(_CALL, family, key, alias, item_id, name, slot, lone)
+    return Item(_CALL, family, key, alias, item_id, name, slot, lone, None, joining_id)
 
 
 def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
@@ -189,13 +190,17 @@ class Responses:
         elif family is families.TOOL_SEARCH:
             wire.update(execution="client", status="incomplete", tools=[])
         elif family is families.PROGRAM:
-            wire.update(id=f"{key}_output", result=text, status="incomplete")
+            status = "completed" if said.well else "incomplete"
+            wire.update(id=f"{key}_output", result=text, status=status)
         else:
             wire["output"] = text
         return wire
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
+
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        return None
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
         return outputs
@@ -211,12 +216,14 @@ class Responses:
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         was = wire.get("output", wire.get("result"))
-        if family in (families.FUNCTION, families.CUSTOM) and isinstance(was, str | list):
-            changed: Wire = {**wire, "type": family.output_type}
-            changed.setdefault("call_id", _key_of(wire))
-            return changed
+        text = was if isinstance(was, str) else None
+        if family in (families.FUNCTION, families.CUSTOM) and (text or _is_content(was)):
+            # Its own id goes: it begins with the prefix of the other family.
+            changed = {name: value for name, value in wire.items() if name not in _OWN_FIELDS}
+            return {**changed, "type": family.output_type, "call_id": _key_of(wire), "output": was}
         # What it says is kept as text; how the call ended cannot be told from another family.
-        text = was if isinstance(was, str) else msgspec.json.encode(was).decode()
+        if text is None:
+            text = msgspec.json.encode(wire if was is None else was).decode()
         head = f"{MARK} Recorded as {wire.get('type')}."
         said = Settlement(Outcome.UNKNOWN, f"{head}\nOutput:\n{text}")
         return self.output(family, _key_of(wire), said)
@@ -226,8 +233,9 @@ class Responses:
         return {k: new if k in joining and v == old else v for k, v in wire.items()}
 
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
-        made = self.output(_OUTPUTS[wire["type"]], _key_of(wire), said)
-        return {"id": wire["id"], **made} if "id" in wire else made
+        made = self.output(_OUTPUTS[wire["type"]], None, said)
+        says = {name: value for name, value in made.items() if name not in _JOINING_FIELDS}
+        return {**wire, **says}
 
     def strip_id(self, wire: Wire, slot: int) -> Wire:
         if wire.get("type") in _ID_REQUIRED:
@@ -237,6 +245,18 @@ class Responses:
 
 _ID_REQUIRED: Final = frozenset({"computer_call", "program", "program_output"})
 """Types that a provider does not take without an id."""
+
+
+_JOINING_FIELDS: Final = frozenset({"type", "id", "call_id", "approval_request_id"})
+_OWN_FIELDS: Final = frozenset({"id", "result", "status", "tools", "execution", "approve"})
+_CONTENT_TYPES: Final = frozenset({"input_text", "input_image", "input_file", "input_audio"})
+
+
+def _is_content(value: object) -> bool:
+    """Is this a list of content parts, which an output may be?"""
+    return isinstance(value, list) and all(
+        isinstance(part, dict) and part.get("type") in _CONTENT_TYPES for part in value
+    )
 
 
 def _key_of(output: Wire) -> str | None:

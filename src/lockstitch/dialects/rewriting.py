@@ -29,9 +29,15 @@ class Rewriter:
     """A plan, indexed by position. Feed it positions in order."""
 
     def __init__(
-        self, dialect: Dialect, edits: Iterable[Edit], captured: Mapping[Place, Wire]
+        self,
+        dialect: Dialect,
+        edits: Iterable[Edit],
+        captured: Mapping[Place, Wire],
+        *,
+        first: int = 0,
     ) -> None:
         self._dialect = dialect
+        self._first = first
         self._carried: dict[Place, Wire] = dict(captured)
         self._changes: defaultdict[int, list[Edit]] = defaultdict(list)
         self._arrivals: defaultdict[int, list[Settle | Move]] = defaultdict(list)
@@ -86,6 +92,8 @@ class Rewriter:
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]
             left = dialect.put_into(left if left is not None else {**wire, "content": []}, outputs)
+        if left is None and at == self._first:
+            left = dialect.emptied_first(wire)
         return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))
 
     def _made(self, waiting: dict[int, list[Settle | Move]], at: int) -> list[Wire]:

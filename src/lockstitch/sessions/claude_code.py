@@ -21,8 +21,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.outcomes import Evidence, Outcome
-from lockstitch.core.pairing import OpenCall, Pairing
-from lockstitch.core.seen import SeenIds, SeenKeys
+from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.dialects.base import Answers, Wire
 from lockstitch.dialects.messages import Messages
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
@@ -37,6 +36,9 @@ class _Lines(Messages):
 
     answers = Answers.BEFORE_TURN
 
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        return None  # a line is no message of the API: what follows it may be the same turn
+
 
 _DIALECT: Final = _Lines()
 
@@ -50,13 +52,9 @@ class ClaudeTranscript:
         dead = dead_lines(source)
         reading = _Reading(dead, {})
         reading.read(source)
-        suspects = {
-            name: one.pairing.suspects()
-            for name, one in reading.chains.items()
-            if any(one.pairing.suspects())
-        }
-        if suspects:
-            reading = _Reading(dead, suspects)
+        watches = {name: one.pairing.watch() for name, one in reading.chains.items()}
+        if any(watches.values()):
+            reading = _Reading(dead, watches)
             reading.read(source)
         return reading.result(anchored=anchored)
 
@@ -84,11 +82,9 @@ class _Chain:
 class _Reading:
     """One pass over the lines."""
 
-    def __init__(
-        self, dead: list[DeadRange], suspects: dict[str, tuple[set[str], set[str]]]
-    ) -> None:
+    def __init__(self, dead: list[DeadRange], watches: dict[str, Watch | None]) -> None:
         self._dead = DeadRanges(dead)
-        self._suspects = suspects
+        self._watches = watches
         self.chains: dict[str, _Chain] = {}
         self.undecodable: list[Finding] = []
         self.records = 0
@@ -107,7 +103,9 @@ class _Reading:
                     continue
                 finding = chain.pairing.add(item, number)
                 if finding is not None:
-                    chain.captured[finding.place] = _DIALECT.take(wire, {item.slot})[1][0]
+                    chain.captured[Place(number, item.slot)] = _DIALECT.take(wire, {item.slot})[1][
+                        0
+                    ]
 
     def _chain(self, record: dict[str, Any]) -> _Chain:
         name = ""
@@ -116,16 +114,9 @@ class _Reading:
             name = f"sidechain {agent}" if isinstance(agent, str) else "sidechain"
         chain = self.chains.get(name)
         if chain is None:
-            chain = self.chains[name] = _Chain(name, self._pairing(name))
+            pairing = Pairing(_DIALECT.order, watch=self._watches.get(name), read=_read_result)
+            chain = self.chains[name] = _Chain(name, pairing)
         return chain
-
-    def _pairing(self, name: str) -> Pairing:
-        suspects = self._suspects.get(name)
-        if suspects is None:
-            return Pairing(_DIALECT.order, read=_read_result)
-        ids = SeenIds(suspects[0] or None)
-        keys: SeenKeys[OpenCall] = SeenKeys(suspects[1] or None)
-        return Pairing(_DIALECT.order, ids=ids, keys=keys, read=_read_result)
 
     def result(self, *, anchored: bool) -> Scan:
         conversations = [

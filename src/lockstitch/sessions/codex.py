@@ -16,9 +16,8 @@ from lockstitch.core import rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Cut, OpenCall, Pairing
+from lockstitch.core.pairing import Cut, Pairing, Watch
 from lockstitch.core.rules import Rule
-from lockstitch.core.seen import SeenIds, SeenKeys
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses, classify
 from lockstitch.sessions import codex_writing
@@ -46,8 +45,7 @@ _NO_ORDINAL: Final = -1
 class _Survey:
     """What one reading learned that the next one needs."""
 
-    ids: set[str] | None = None
-    keys: set[str] | None = None
+    watch: Watch | None = None
     dead: list[DeadRange] = field(default_factory=list)
     turns: bool = False
     """Rollbacks were met, and the dead ranges are known."""
@@ -70,11 +68,10 @@ class CodexRollout:
             if reading.rolled_back and not survey.turns:
                 survey = _Survey(dead=_dead_ranges(source), turns=True)
                 continue
-            ids, keys = reading.pairing.suspects()
+            watch = reading.pairing.watch()
             halves = frozenset(reading.halves())
-            if (ids or keys or halves) and not survey.last:
-                dead, turns = survey.dead, survey.turns
-                survey = _Survey(ids or None, keys or None, dead, turns, halves, last=True)
+            if (watch is not None or halves) and not survey.last:
+                survey = _Survey(watch, survey.dead, survey.turns, halves, last=True)
                 continue
             return reading.result(anchored=anchored)
 
@@ -100,9 +97,7 @@ class _Reading:
         self.records = self.not_records = 0
 
     def _pairing(self, cut: dict[str, Cut]) -> Pairing:
-        ids = SeenIds(self.survey.ids)
-        keys: SeenKeys[OpenCall] = SeenKeys(self.survey.keys)
-        return Pairing(ids=ids, keys=keys, cut=cut, read=read_evidence)
+        return Pairing(watch=self.survey.watch, cut=cut, read=read_evidence)
 
     def read(self, source: Source) -> None:
         """Feed every line. This loop is the hot path: one decode and one `add` for each line, and
@@ -147,7 +142,7 @@ class _Reading:
                         self.cut_outputs[payload.call_id] = (line, number)
                     finding = add(classify(payload), number)
                     if finding is not None:
-                        self.captured[finding.place] = msgspec.json.decode(line)["payload"]
+                        self.captured[Place(number)] = msgspec.json.decode(line)["payload"]
                 elif kind == "event_msg":
                     event = payload.type
                     if event == "item_completed":
@@ -237,7 +232,7 @@ class _Reading:
                 continue
             finding = self.pairing.add(item, number)
             if finding is not None:
-                self.captured[finding.place] = wire
+                self.captured[Place(number, item.slot)] = wire
 
     def _dead(
         self, record: Record, payload: Payload, line: bytes, number: int, range_: DeadRange

@@ -123,7 +123,9 @@ def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tupl
         for item in dialect.read(wire):
             finding = pairing.add(item, piece.index)
             if finding is not None:
-                conversation.captured[finding.place] = dialect.take(wire, {item.slot})[1][0]
+                conversation.captured[Place(piece.index, item.slot)] = dialect.take(
+                    wire, {item.slot}
+                )[1][0]
     scan = Scan(
         format=name if dialect.name != "livekit" else "livekit",
         conversations=[conversation],

@@ -67,7 +67,7 @@ class LineWriter:
             for finding in conversation.findings:
                 if finding.rule is rules.UNDECODABLE:
                     self._torn[finding.place.at] = (finding, conversation.label)
-        self._rewriter = Rewriter(dialect, edits, captured)
+        self._rewriter = Rewriter(dialect, edits, captured, first=1)
         self._busy = {*self._torn, *self._rewriter.positions()}
 
     @property

@@ -50,7 +50,9 @@ class PlainLines:
             for item in dialect.read(wire):
                 finding = pairing.add(item, number)
                 if finding is not None:
-                    conversation.captured[finding.place] = dialect.take(wire, {item.slot})[1][0]
+                    conversation.captured[Place(number, item.slot)] = dialect.take(
+                        wire, {item.slot}
+                    )[1][0]
         scan = Scan(format=self.name, conversations=[conversation], records=records, facts=dialect)
         return pairing, scan
 

@@ -92,7 +92,6 @@ class _Reading:
         self.rolled_back = False
         self.header = False
         self.paginated: bool | None = None
-        self.next_ordinal = _NO_ORDINAL
         self.torn: set[int] = set()
         self.records = self.not_records = 0
 
@@ -103,6 +102,7 @@ class _Reading:
         """Feed every line. This loop is the hot path: one decode and one `add` for each line, and
         names bound beforehand."""
         number = 0
+        next_ordinal = _NO_ORDINAL
         dead = self.dead if self.survey.dead else None
         halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
@@ -125,10 +125,10 @@ class _Reading:
                         self._torn_line(number, "is not a rollout record")
                         continue
                     payload = Payload()
-                if record.ordinal == self.next_ordinal:
-                    self.next_ordinal += 1
+                if record.ordinal == next_ordinal:
+                    next_ordinal += 1
                 elif self.paginated is not False:
-                    self._count(record, payload, number)
+                    next_ordinal = self._count(record, payload, number, next_ordinal)
                 if dead is not None:
                     range_ = dead.at(number)
                     if range_ is not None:
@@ -178,29 +178,29 @@ class _Reading:
         self._found(rules.UNDECODABLE, number, f"the line {problem}")
         self._expect_header(None, None, number)
 
-    def _count(self, record: Record, payload: Payload, number: int) -> None:
-        """An ordinal that is not the next one. (Only some files have ordinals.)"""
+    def _count(self, record: Record, payload: Payload, number: int, expected: int) -> int:
+        """An ordinal that is not the expected one; the one to expect next. (Only some files have
+        ordinals.)"""
         ordinal = record.ordinal
         if self.paginated is None:
             self._expect_header(record, payload, number)
             self.paginated = payload.history_mode == "paginated" or ordinal is not None
             if not self.paginated:
-                return
-            self.next_ordinal = ordinal if ordinal.__class__ is int else 0
-        expected = self.next_ordinal
+                return _NO_ORDINAL
+            expected = ordinal if ordinal.__class__ is int else 0
         if ordinal.__class__ is not int:
             self._found(rules.ORDINAL, number, f"the line has no ordinal; expected {expected}")
-            return
+            return expected
         if ordinal < expected:
             self._found(rules.ORDINAL, number, f"ordinal {ordinal} is repeated")
-            return
+            return expected
         # Torn lines just before may have used up ordinals; they have findings of their own.
         torn = 0
         while number - 1 - torn in self.torn:
             torn += 1
         if ordinal > expected + torn:
             self._found(rules.ORDINAL, number, f"ordinal {ordinal} skips {expected}")
-        self.next_ordinal = ordinal + 1
+        return int(ordinal) + 1
 
     def _expect_header(self, record: Record | None, payload: Payload | None, number: int) -> None:
         if self.header:

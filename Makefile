@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CODEX := .codex-cli/node_modules/.bin/codex
 
-.PHONY: run test check format bench lock clean help
+.PHONY: run test test-codex check format bench lock clean help
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +19,10 @@ run: $(READY) ## Check the example sessions and show what is wrong with them
 
 test: $(READY) ## The test suite
 	$(BIN)/pytest -n auto
+
+test-codex: $(READY) ## Mended rollouts resumed by the real Codex CLI (downloads about 440 MB from npm, once)
+	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
+	LOCKSTITCH_CODEX=$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 
 check: $(READY) ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .
@@ -41,7 +46,7 @@ lock: ## Pin the newest versions: names, versions and hashes, no addresses
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what was built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .codex-cli build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 
 from lockstitch.core.outcomes import Outcome
 from lockstitch.sessions.codex_records import (
-    begins_turn,
     decode_record,
     lenient_record,
     read_evidence,
 )
 from tests.generated import anything, examples
-from tests.sessions.rollouts import call, context, ended, event, user
+from tests.sessions.rollouts import call, ended, event
 
 
 def evidence(record):
@@ -144,36 +143,3 @@ def test_what_pairing_needs_is_decoded_and_nothing_else():
         "call_a",
     )
     assert not hasattr(record.payload, "arguments")
-
-
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        (user("go")["payload"], True),
-        (context()["payload"], False),
-        (user("# AGENTS.md instructions for /project")["payload"], False),
-        (user("<user_instructions>\nbe brief")["payload"], False),
-        (user("<turn_aborted>\n")["payload"], False),
-        ({"type": "message", "role": "assistant", "content": []}, False),
-        (
-            {
-                **context()["payload"],
-                "internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]},
-            },
-            True,
-        ),
-        (
-            {
-                **user("go")["payload"],
-                "internal_chat_message_metadata_passthrough": {
-                    "content_item_kinds": ["environments.environment_context"]
-                },
-            },
-            False,
-        ),
-        ("text", False),
-        ({"type": "message", "role": "user", "content": "plain"}, True),
-    ],
-)
-def test_only_what_a_person_said_begins_a_turn(item, expected):
-    assert begins_turn(item) is expected

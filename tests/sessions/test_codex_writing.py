@@ -85,12 +85,32 @@ def test_lines_behind_an_insertion_change_in_their_ordinal_alone(tmp_path):
     ]
 
 
-def test_odd_spacing_and_floats_survive_renumbering(tmp_path):
+def test_an_output_for_the_last_turn_goes_to_the_end_and_moves_nothing(tmp_path):
     odd = b'{"timestamp": "2026", "ordinal": 3, "type": "world_state", "payload": {"t": 1.50}}'
     lines = [*paginated([user(), call()]), odd]
     content = mend(written(tmp_path / "r.jsonl", jsonl(lines)))
-    assert records(content)[-1]["payload"] == {"t": 1.5}
-    assert records(content)[-1]["ordinal"] == 4
+    assert odd in content
+    assert records(content)[-1]["payload"]["type"] == "function_call_output"
+    assert [one["ordinal"] for one in records(content)] == [0, 1, 2, 3, 4]
+
+
+def test_odd_spacing_and_floats_survive_renumbering(tmp_path):
+    odd = b'{"timestamp": "2026", "ordinal": 3, "type": "world_state", "payload": {"t": 1.50}}'
+    lines = [*paginated([user(), call()]), odd, {**assistant(), "ordinal": 4}]
+    content = mend(written(tmp_path / "r.jsonl", jsonl(lines)))
+    assert records(content)[4]["payload"] == {"t": 1.5}
+    assert [one["ordinal"] for one in records(content)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_removed_line_leaves_one_of_its_length_so_that_nothing_behind_it_moves(tmp_path):
+    lines = paginated([user(), output("call_nobody", "x" * 500), user(), assistant()])
+    content = jsonl(lines)
+    after = mend(written(tmp_path / "r.jsonl", content))
+    assert len(after) == len(content)
+    assert after.splitlines()[3:] == content.splitlines()[3:]
+    note = records(after)[2]
+    assert (note["type"], note["ordinal"]) == ("event_msg", 2)
+    assert note["payload"]["type"] == "warning"
 
 
 def test_a_declined_call_is_settled_as_never_started(tmp_path):

@@ -152,7 +152,7 @@ class Faults:
         (os, "fsync"),
         (os, "open"),
         (shutil, "copy2"),
-        (shutil, "copymode"),
+        (shutil, "copystat"),
         (files.tempfile, "mkdtemp"),
     )
 

@@ -112,7 +112,7 @@ def mend(
     path: Annotated[str, typer.Argument(help="A file, or - from standard input to output.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write; default: NAME.mended.EXT beside it."),
+        typer.Option("-o", "--out", help="Where to write; default: FILE.mended beside it."),
     ] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace the file; a backup is kept beside it.")

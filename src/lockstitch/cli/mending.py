@@ -88,11 +88,9 @@ def _target(source: Source, options: Options, piped: bool) -> Path | None:
 
 
 def _beside(path: Path) -> Path:
-    """`s.v1.jsonl` becomes `s.v1.mended.jsonl`, and `s.jsonl.gz` `s.mended.jsonl.gz`."""
-    parts = path.name.split(".")
-    suffixes = 2 if parts[-1] in ("gz", "zst") else 1
-    at = max(1, len(parts) - suffixes)
-    return path.with_name(".".join([*parts[:at], "mended", *parts[at:]]))
+    """`s.jsonl` becomes `s.jsonl.mended`. Not `s.mended.jsonl`: clients take whatever ends like a
+    session for one, and Codex then resumes neither."""
+    return path.with_name(path.name + ".mended")
 
 
 def _deliver(ready: Mending, target: Path | None, options: Options, said: TextIO) -> None:

@@ -384,7 +384,11 @@ class Pairing:
             item.note is not None and (item.note.startswith(MARK) or denies_running(item.note))
         )
         detail = REAL_OUTPUT if real else ""
-        return self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, detail=detail)
+        found = self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, detail=detail)
+        if real:
+            call.answer_at, call.answer_slot = place.at, place.slot
+            call.placeholder = False
+        return found
 
     def _wrong_family(self, call: OpenCall, item: Item, place: Place) -> Finding | None:
         if call.wrong is None:

@@ -7,7 +7,7 @@ before it, and turns that a `thread_rolled_back` event took back are gone. Writi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
 import msgspec
@@ -26,12 +26,13 @@ from lockstitch.sessions.codex_records import (
     SHORT_OUTPUT_BYTES,
     Payload,
     Record,
-    begins_turn,
     decode_record,
     lenient_record,
     read_evidence,
 )
-from lockstitch.sessions.cutting import DeadRange, DeadRanges, bury, replaced_at, take_back
+from lockstitch.sessions.codex_turns import dead_ranges
+from lockstitch.sessions.codex_writing import Numbers
+from lockstitch.sessions.cutting import DeadRange, DeadRanges, replaced_at, take_back
 from lockstitch.sessions.lines import lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
@@ -47,6 +48,8 @@ class _Survey:
 
     watch: Watch | None = None
     dead: list[DeadRange] = field(default_factory=list)
+    undone: set[int] = field(default_factory=set)
+    """Lines of compactions that rollbacks undid."""
     turns: bool = False
     """Rollbacks were met, and the dead ranges are known."""
     halves: frozenset[str] = frozenset()
@@ -66,12 +69,13 @@ class CodexRollout:
             reading = _Reading(survey)
             reading.read(source)
             if reading.rolled_back and not survey.turns:
-                survey = _Survey(dead=_dead_ranges(source), turns=True)
+                dead, undone = dead_ranges(source)
+                survey = _Survey(dead=dead, undone=undone, turns=True)
                 continue
             watch = reading.pairing.watch()
             halves = frozenset(reading.halves())
             if (watch is not None or halves) and not survey.last:
-                survey = _Survey(watch, survey.dead, survey.turns, halves, last=True)
+                survey = replace(survey, watch=watch, halves=halves, last=True)
                 continue
             return reading.result(anchored=anchored)
 
@@ -93,7 +97,8 @@ class _Reading:
         self.header = False
         self.paginated: bool | None = None
         self.torn: set[int] = set()
-        self.records = self.not_records = 0
+        self.spent: set[int] = set()
+        self.records = self.not_records = self.last_message = 0
 
     def _pairing(self, cut: dict[str, Cut]) -> Pairing:
         return Pairing(watch=self.survey.watch, cut=cut, read=read_evidence)
@@ -103,6 +108,7 @@ class _Reading:
         names bound beforehand."""
         number = 0
         next_ordinal = _NO_ORDINAL
+        last_message = 0
         dead = self.dead if self.survey.dead else None
         halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
@@ -136,6 +142,8 @@ class _Reading:
                         add, witness = self.pairing.add, self.pairing.witness
                         continue
                 if kind == "response_item":
+                    if payload.type == "message":
+                        last_message = number
                     if 0 < len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
                     if halves and payload.call_id in halves and payload.output:
@@ -155,9 +163,11 @@ class _Reading:
                     elif event == "thread_rolled_back":
                         self.rolled_back = True
                 elif kind == "compacted":
+                    last_message = number
                     self._compacted(payload, number)
                     add, witness = self.pairing.add, self.pairing.witness
         self.records = number - self.not_records
+        self.last_message = last_message
 
     # --- the file ------------------------------------------------------------------------------
 
@@ -198,6 +208,7 @@ class _Reading:
         torn = 0
         while number - 1 - torn in self.torn:
             torn += 1
+        self.spent.update(number - 1 - n for n in range(min(torn, ordinal - expected)))
         if ordinal > expected + torn:
             self._found(rules.ORDINAL, number, f"ordinal {ordinal} skips {expected}")
         return int(ordinal) + 1
@@ -225,6 +236,8 @@ class _Reading:
 
     def _compacted(self, payload: Payload, number: int) -> None:
         """The replacement history replaces everything; what it cut in half is remembered."""
+        if number in self.survey.undone:
+            return
         self.pairing = self._pairing(replaced_at(self.pairing, number))
         self.captured.clear()
         for wire, item in _replacement(payload):
@@ -265,7 +278,7 @@ class _Reading:
             format="codex",
             conversations=[Conversation(findings=findings, captured=self.captured)],
             records=self.records,
-            facts=bool(self.paginated),
+            facts=Numbers(bool(self.paginated), frozenset(self.spent), self.last_message),
         )
 
 
@@ -281,33 +294,3 @@ def _replacement(payload: Payload) -> Iterator[tuple[Wire, Item]]:
         if isinstance(wire, dict):
             (item,) = _RESPONSES.read(wire)
             yield wire, msgspec.structs.replace(item, slot=n)
-
-
-def _dead_ranges(source: Source) -> list[DeadRange]:
-    """What rollbacks took back. A reading of its own: the turns must be known in full."""
-    turns: list[Place] = []
-    dead: list[DeadRange] = []
-    number = 0
-    with source.open() as stream:
-        for line in lines(stream, source.name):
-            number += 1
-            try:
-                record = msgspec.json.decode(line)
-                kind, payload = record["type"], record["payload"]
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
-                continue
-            if not isinstance(payload, dict):
-                continue
-            if kind == "response_item" and begins_turn(payload):
-                turns.append(Place(number))
-            elif kind == "compacted":
-                history = payload.get("replacement_history")
-                items = history if isinstance(history, list) else []
-                turns = [Place(number, n) for n, item in enumerate(items, 1) if begins_turn(item)]
-            elif payload.get("type") == "thread_rolled_back":
-                count = payload.get("num_turns")
-                if isinstance(count, int) and count > 0 and turns:
-                    start = turns[max(0, len(turns) - count)]
-                    dead = bury(DeadRange(start, number), dead)
-                    turns = [turn for turn in turns if turn < start]
-    return dead

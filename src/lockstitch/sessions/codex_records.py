@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -139,27 +138,3 @@ def _output_text(item: dict[str, Any]) -> str:
         if isinstance(value, str):
             return value
     return ""
-
-
-# --- turns -------------------------------------------------------------------------------------
-
-# User messages that Codex itself writes: they are context, not turns, and a rollback does not
-# count them.
-_CONTEXT: Final = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|user_shell_command|turn_aborted|skill"
-    r"|subagent_notification|permissions instructions)[\s>]|# AGENTS\.md instructions)",
-    re.IGNORECASE,
-)
-
-
-def begins_turn(item: Any) -> bool:
-    """Is this response item a turn of the user, in the sense of a rollback's `num_turns`?"""
-    if not isinstance(item, dict) or item.get("type") != "message" or item.get("role") != "user":
-        return False
-    meta = item.get("internal_chat_message_metadata_passthrough")
-    kinds = meta.get("content_item_kinds") if isinstance(meta, dict) else None
-    if isinstance(kinds, list) and kinds:
-        return any(isinstance(kind, str) and kind.startswith("user.") for kind in kinds)
-    content = item.get("content")
-    texts = [part.get("text") for part in content or () if isinstance(part, dict)]
-    return not any(isinstance(text, str) and _CONTEXT.match(text) for text in texts)

@@ -1,9 +1,14 @@
-"""Writing a Codex rollout back: mended items, whole lines, ordinals that rise by one."""
+"""Writing a Codex rollout back: mended items, whole lines, ordinals that rise by one.
+
+Codex points into a rollout with ordinals by byte offset and by ordinal: its own index
+(`thread_history_1.sqlite`) does, and every fork and every revert of the thread (`history_base`).
+So bytes stay where they are, as far as that can be: a removed line leaves a line of its length, a
+shortened one is filled up, and an output goes to the end if no message stands behind its call."""
 
 from __future__ import annotations
 
 import re
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,20 +25,38 @@ from lockstitch.sessions.model import Change, Scan
 from lockstitch.sessions.source import Source
 
 
+class Numbers(NamedTuple):
+    """What reading a rollout learned of its ordinals."""
+
+    paginated: bool
+    """It has ordinals."""
+    spent: frozenset[int]
+    """Lines that are torn and used up an ordinal: the line behind them skips one."""
+    last_message: int
+    """The last line that holds a message or a compaction. An output for a call behind it can
+    stand anywhere behind the call, at the end of the file too."""
+
+
 def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
     """Write the rollout with the findings of ``scan`` mended."""
-    paginated = bool(scan.facts)
+    paginated, spent, last_message = scan.facts
     findings = scan.conversations[0].findings
     writer = LineWriter(scan, _Rollout(), _Envelope(paginated), policy)
     headless = any(finding.rule is rules.NO_HEADER for finding in findings)
     miscounted = [finding for finding in findings if finding.rule is rules.ORDINAL]
     if writer.idle and not headless and not miscounted:
         return []
-    numbering = _Numbering() if paginated else None
+    torn = {finding.place.at for finding in findings if finding.rule is rules.UNDECODABLE}
+    numbering = None
     if headless:
-        header = _header(source, paginated)
+        header, first = _header(source, paginated)
         line = msgspec.json.encode(header) + b"\n"
-        out.write(numbering(line, True) if numbering else line)
+        if paginated:
+            numbering = _Numbering(torn, spent, first=first)
+        if numbering is not None and 1 in torn:
+            numbering.header = line  # it stands in place of what is left of the first line
+        else:
+            out.write(line)
         writer.log.add(
             Change(
                 code=rules.NO_HEADER.code,
@@ -42,7 +65,12 @@ def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Ch
                 after=[line],
             )
         )
-    writer.write(source, out, numbering)
+    elif paginated:
+        numbering = _Numbering(torn, spent)
+    if numbering is None:
+        writer.write(source, out)  # nothing points into a file without ordinals
+    else:
+        writer.write(source, out, numbering, fill=numbering.fill, late=last_message)
     for finding in miscounted:
         writer.log.add(_renumbered(finding))
     return writer.log.all()
@@ -141,10 +169,14 @@ class _Envelope:
 class _Numbering:
     """Ordinals that rise by one from the first line's; a line that is right keeps its bytes."""
 
-    def __init__(self) -> None:
-        self._next: int | None = None
-        self._was = 0
+    def __init__(self, torn: set[int], spent: frozenset[int], *, first: int | None = None) -> None:
+        self._torn = torn
+        self._spent = spent
+        self._next = first
+        self._was = first or 0
         """The ordinal that the next line has, if the file was right so far."""
+        self.header = b""
+        """What the first line to be filled is filled with."""
 
     def __call__(self, line: bytes, new: bool) -> bytes:
         ordinal = self._next
@@ -160,14 +192,33 @@ class _Numbering:
         self._was = was + 1
         if was == ordinal:
             return line
-        return line[:_AT] + b'","ordinal":%d,' % ordinal + line[_AT + len(token) :]
+        changed = line[:_AT] + b'","ordinal":%d,' % ordinal + line[_AT + len(token) :]
+        return changed if len(changed) >= len(line) else _stretched(changed, len(line))
+
+    def fill(self, number: int, line: bytes) -> bytes:
+        """A line that says nothing, as long as the removed one: a note with its ordinal, or
+        spaces where it had none of its own."""
+        length = len(line.rstrip(b"\r\n"))
+        if self.header:
+            header, self.header = self.header, b""
+            return header[:-1].ljust(length) + b"\n"
+        head = _HEAD.match(line)
+        had = int(head[2]) if head is not None else self._was
+        torn = number in self._torn
+        if self._next is None or ((had < self._was or torn) and number not in self._spent):
+            return b" " * length + b"\n"
+        time = head[1] if head is not None else b"1970-01-01T00:00:00.000Z"
+        note = _NOTE % (time, self._next)
+        self._was = (self._was if torn else had) + 1
+        self._next += 1
+        return note.ljust(length) + b"\n"
 
     def _looked_at(self, line: bytes, new: bool) -> bytes:
         if not line.strip():
             return line
         record = msgspec.json.decode(line)
         had = record.get("ordinal")
-        if not new:
+        if not new or had:  # a changed line has its ordinal, a new one has 0
             self._was = (had if isinstance(had, int) else self._was) + 1
         if self._next is None:
             self._next = had if isinstance(had, int) and not new else 0
@@ -175,11 +226,22 @@ class _Numbering:
         self._next += 1
         if had == ordinal:
             return line
-        return msgspec.json.encode(_with_ordinal(record, ordinal)) + b"\n"
+        return _stretched(msgspec.json.encode(_with_ordinal(record, ordinal)) + b"\n", len(line))
 
 
 _BEFORE: Final = b'{"timestamp":"'
+_HEAD: Final = re.compile(rb'\{"timestamp":"([0-9TZ:.+-]{20,32})","ordinal":([0-9]{1,15}),')
+_NOTE: Final = (
+    b'{"timestamp":"%b","ordinal":%d,"type":"event_msg","payload":'
+    b'{"type":"warning","message":"[lockstitch] A record was removed here."}}'
+)
+"""An event that Codex reads and does nothing about."""
 _AT: Final = len(_BEFORE) + len("2026-11-15T19:21:20.951Z")
+
+
+def _stretched(line: bytes, length: int) -> bytes:
+    """The line with spaces behind it, where it must be longer."""
+    return line[:-1].ljust(length - 1) + b"\n" if line.endswith(b"\n") else line.ljust(length)
 
 
 def _with_ordinal(record: dict[str, Any], ordinal: int) -> dict[str, Any]:
@@ -193,19 +255,25 @@ _THREAD: Final = re.compile(
 )
 
 
-def _header(source: Source, paginated: bool) -> dict[str, Any]:
-    """A header from what the file's name and its first records still tell."""
+def _header(source: Source, paginated: bool) -> tuple[dict[str, Any], int]:
+    """A header from what the file's name and its first records still tell, and the ordinal of the
+    record behind it.
+
+    Codex 0.166 takes a session_meta only with a record timestamp and with id, timestamp, cwd,
+    originator and cli_version in its payload; without one of them it starts a new thread."""
     named = _THREAD.search(source.path.name)
-    time, thread, cwd = "1970-01-01T00:00:00.000Z", "", ""
-    if named is not None:
-        time = f"{named[1]}T{named[2]}:{named[3]}:{named[4]}.000Z"
-        thread = named[5]
+    time = thread = cwd = ""
+    first: int | None = None
     with source.open() as stream:
         for line in stream.read(1 << 20).split(b"\n"):
             try:
                 record = msgspec.json.decode(line)
                 payload = record["payload"]
+                # The name of the file has the time too, but in the writer's own time zone.
+                time = time or str(record.get("timestamp") or "")
                 thread = thread or str(payload.get("thread_id") or "")
+                if first is None and isinstance(record.get("ordinal"), int):
+                    first = record["ordinal"]
                 if record["type"] == "turn_context" and not cwd:
                     cwd = str(payload.get("cwd") or "")
             except (
@@ -217,6 +285,10 @@ def _header(source: Source, paginated: bool) -> dict[str, Any]:
                 AttributeError,
             ):
                 continue
+    if named is not None:
+        time = time or f"{named[1]}T{named[2]}:{named[3]}:{named[4]}.000Z"
+        thread = named[5]
+    time = time or "1970-01-01T00:00:00.000Z"
     payload = {
         "id": thread or "00000000-0000-0000-0000-000000000000",
         "timestamp": time,
@@ -225,9 +297,9 @@ def _header(source: Source, paginated: bool) -> dict[str, Any]:
         "cli_version": "0.0.0",
         "source": "cli",
     }
+    header: dict[str, Any] = {"timestamp": time}
+    first = max(first or 1, 1)
     if paginated:
         payload["history_mode"] = "paginated"
-    header: dict[str, Any] = {"timestamp": time}
-    if paginated:
-        header["ordinal"] = 0
-    return {**header, "type": "session_meta", "payload": payload}
+        header["ordinal"] = first - 1
+    return {**header, "type": "session_meta", "payload": payload}, first

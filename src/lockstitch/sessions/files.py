@@ -128,7 +128,8 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
             "that has it open, or name another place."
         )
     try:
-        shutil.copymode(source, ready.path)
+        # The times too: a client that finds its last session by them must not find another one.
+        shutil.copystat(source, ready.path)
         _sync(ready.path)
         kept = None
         if backup:

@@ -49,6 +49,9 @@ class Envelope(Protocol):
 Touch = Callable[[bytes, bool], bytes]
 """Last touch on every line that is written: its bytes, and whether it is new or changed."""
 
+Fill = Callable[[int, bytes], bytes]
+"""What stands in place of a line that is removed, as long as it: the line's number, its bytes."""
+
 
 class LineWriter:
     """A plan over the lines of one file."""
@@ -69,14 +72,28 @@ class LineWriter:
                     self._torn[finding.place.at] = (finding, conversation.label)
         self._rewriter = Rewriter(dialect, edits, captured, first=1)
         self._busy = {*self._torn, *self._rewriter.positions()}
+        self._fill: Fill | None = None
+        self._late: int | None = None
 
     @property
     def idle(self) -> bool:
         """Is there nothing to do?"""
         return not self._busy
 
-    def write(self, source: Source, out: IO[bytes], touch: Touch | None = None) -> None:
+    def write(
+        self,
+        source: Source,
+        out: IO[bytes],
+        touch: Touch | None = None,
+        *,
+        fill: Fill | None = None,
+        late: int | None = None,
+    ) -> None:
+        """Write every line. With ``fill`` nothing behind a removed or shortened line moves; new
+        records for lines behind ``late`` go to the end of the file."""
         busy = self._busy
+        self._fill, self._late = fill, late
+        at_end: list[tuple[int, list[bytes]]] = []
         pending: list[bytes] = []
         number = size = 0
         with source.open() as stream:
@@ -93,29 +110,56 @@ class LineWriter:
                 elif number in self._torn:
                     finding, label = self._torn[number]
                     self.log.removed(finding, line, label)
+                    if fill is not None:
+                        pending.append(fill(number, line))
                 else:
-                    pending += self._rewritten(number, line, touch)
+                    here, later = self._rewritten(number, line, touch)
+                    pending += here
+                    if later:
+                        at_end.append((number, later))
+        if at_end and pending and not pending[-1].endswith(b"\n"):
+            pending.append(b"\n")  # the next record would be glued on
+        for number, later in at_end:
+            made = [touch(one, True) for one in later] if touch is not None else later
+            self.log.touched(number, [], made)
+            pending += made
         out.write(b"".join(pending))
 
-    def _rewritten(self, number: int, line: bytes, touch: Touch | None) -> list[bytes]:
+    def _rewritten(
+        self, number: int, line: bytes, touch: Touch | None
+    ) -> tuple[list[bytes], list[bytes]]:
+        """What stands in place of a line, and what is to be written at the end."""
         record = msgspec.json.decode(line)
         wire = self._envelope.open(record)
         left, arrivals, ahead = self._rewriter.rewrite(number, wire)
         if left is None:
             self._envelope.drop(record)
         written = [(_line(self._envelope.make_before(record, one)), True) for one in ahead]
+        made = [_line(self._envelope.make(record, one)) for one in arrivals]
+        later: list[bytes] = []
+        if self._late is not None and number > self._late:
+            made, later = [], made
         if left is wire:
             # A last line without a newline gets one: the next record would be glued on.
-            whole = line if line.endswith(b"\n") or not arrivals else line + b"\n"
+            whole = line if line.endswith(b"\n") or not made else line + b"\n"
             written.append((whole, False))
         elif left is not None:
-            written.append((_line(self._envelope.close(record, left)), True))
-        written += [(_line(self._envelope.make(record, one)), True) for one in arrivals]
+            changed = _line(self._envelope.close(record, left))
+            written.append((self._as_long(line, changed), True))
+        written += [(one, True) for one in made]
+        filling = [self._fill(number, line)] if left is None and self._fill is not None else []
         if touch is not None:
             written = [(touch(one, new), new) for one, new in written]
         before = [] if left is wire else [line]
         self.log.touched(number, before, [one for one, new in written if new])
-        return [one for one, _ in written]
+        return filling + [one for one, _ in written], later
+
+    def _as_long(self, line: bytes, changed: bytes) -> bytes:
+        """The changed line, with spaces behind it where the line before was longer."""
+        missing = len(line) - len(changed)
+        if self._fill is None or missing <= 0:
+            return changed
+        return changed[:-1] + b" " * missing + b"\n"
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -22,7 +22,7 @@ test: $(READY) ## The test suite
 
 test-codex: $(READY) ## Mended rollouts resumed by the real Codex CLI (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
-	LOCKSTITCH_CODEX=$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
+	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 
 check: $(READY) ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lockstitch.core import rules
 from lockstitch.core.families import Family
-from lockstitch.core.items import Place
+from lockstitch.core.items import Part, Place
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.core.rules import Rule
 
@@ -37,7 +37,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     into: int | None = None
     """The message that outputs of this call belong into, in dialects that have such."""
     evidence: Evidence | None = None
+    part: Part | None = None
+    """What the item is, for rules about any item."""
+    supersedes: bool = False
+    """The other output only stands in for this one, which is what really came."""
     detail: str = ""
+    """More words for the sentence."""
 
     @property
     def code(self) -> str:

@@ -17,7 +17,6 @@ from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.outcomes import Evidence, Settlement, settlement
-from lockstitch.core.pairing import JOINING, REAL_OUTPUT
 
 MOST_ROUNDS = 8
 """One edit can uncover another finding (a removed message leaves its reasoning alone). No history
@@ -199,7 +198,7 @@ def _move(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
 
 
 def _second(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    last = policy.keep == "last" or finding.detail == REAL_OUTPUT
+    last = policy.keep == "last" or finding.supersedes
     if last and finding.other is not None and finding.after is not None:
         return [
             Drop(reason=finding, place=finding.other),
@@ -226,11 +225,12 @@ def _parted(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
 
 
 def _duplicate(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    if finding.detail == JOINING and finding.key is not None:
+    if finding.family is not None and finding.key is not None:
+        # The id also joins the call to its output: both get another.
         old, new = finding.key, f"{finding.key}_ls2"
         places = [finding.place] if finding.answer is None else [finding.place, finding.answer]
         return [Rekey(reason=finding, place=place, old=old, new=new) for place in places]
-    if finding.detail in (Part.CALL.value, Part.OUTPUT.value):
+    if finding.part in (Part.CALL, Part.OUTPUT):
         return [StripId(reason=finding, place=finding.place)]
     return [Drop(reason=finding, place=finding.place)]
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from lockstitch.core import rules
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
+from lockstitch.core.groups import Cut, Group, OpenCall
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import MARK, Evidence, Outcome, denies_running
 from lockstitch.core.seen import SeenIds, SeenKeys
@@ -41,69 +42,10 @@ class Watch(Struct, frozen=True):
     keys: set[str] | None = None
 
 
-class Cut(Struct, frozen=True):
-    """What took one half of a pair away."""
-
-    at: int
-    by: str
-    """``compaction`` or ``rollback``."""
-
-
-class _Group(Struct, eq=False, gc=False):
-    """Calls that the model made at once."""
-
-    calls: int = 0
-    answered: int = 0
-    last_at: int = -1
-    last_slot: int = 0
-    sealed: bool = False
-    into: int | None = None
-    interrupted: Place | None = None
-
-
-class OpenCall(Struct, eq=False, gc=False):
-    """A call that waits for its output, or waited for it."""
-
-    item: Item
-    at: int
-    group: _Group
-    testimony: Any = None
-    """What else tells how the call ended; read only if it is needed."""
-    testimony_at: int = 0
-    answer_at: int | None = None
-    answer_slot: int = 0
-    placeholder: bool = False
-    """Its output only stands in for one: nobody recorded what really came."""
-    wrong: tuple[Item, Place] | None = None
-    """An output of another family that names this call."""
-    first: OpenCall | None = None
-    """An earlier call that was still open under the same key."""
-    cut: Cut | None = None
-    early: list[tuple[Item, Place]] | None = None
-    """Outputs with this key that stood before the call."""
-
-    def __repr__(self) -> str:
-        return f"<OpenCall {self.item.key} ({self.item.name}) at {self.place}>"
-
-    @property
-    def place(self) -> Place:
-        return Place(self.at, self.item.slot)
-
-    @property
-    def answer(self) -> Place | None:
-        return None if self.answer_at is None else Place(self.answer_at, self.answer_slot)
-
-
 # Bound once: looking a member up in its enum costs more than all else that `add` does to it.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _MODEL, _INPUT, _REFERENCE, _OTHER = Part.MODEL, Part.INPUT, Part.REFERENCE, Part.OTHER
 _MODEL_SIDE = frozenset({_CALL, _REASONING, _MODEL})
-
-JOINING = "joining"
-"""Detail of a duplicate item id that also joins a call and its output."""
-
-REAL_OUTPUT = "the first only stands in for it"
-"""Detail of a second output that is what really came."""
 
 KEYLESS = ""
 """The key under which calls without one are joined by position."""
@@ -138,7 +80,7 @@ class Pairing:
         self._with_early: list[OpenCall] = []
         self._same_id: list[tuple[OpenCall, int]] = []
         self._dangling: list[tuple[Item, int]] = []
-        self._group: _Group | None = None
+        self._group: Group | None = None
         self._last_input = -1
         self._last_reference = -1
         self._first_reference: int | None = None
@@ -234,9 +176,9 @@ class Pairing:
         assert family is not None
         group = self._group
         if family.by_server or item.lone:
-            group = _Group()
+            group = Group()
         elif group is None or group.sealed or (self.order is Order.NEXT and group.last_at != at):
-            group = self._group = _Group()
+            group = self._group = Group()
         group.calls += 1
         group.last_at = at
         group.last_slot = item.slot
@@ -302,8 +244,7 @@ class Pairing:
         call.answer_at = at
         call.answer_slot = item.slot
         note = item.note
-        if note is not None and (note.startswith(MARK) or denies_running(note)):
-            call.placeholder = True
+        call.placeholder = note is not None and _stands_in(item)
         if call.item.alias is None and not self._queued:
             del self._open[key]
             if key:
@@ -380,11 +321,8 @@ class Pairing:
         if call is None:
             self._orphans.setdefault(key, []).append((item, place))
             return None
-        real = call.placeholder and not (
-            item.note is not None and (item.note.startswith(MARK) or denies_running(item.note))
-        )
-        detail = REAL_OUTPUT if real else ""
-        found = self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, detail=detail)
+        real = call.placeholder and not _stands_in(item)
+        found = self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, supersedes=real)
         if real:
             call.answer_at, call.answer_slot = place.at, place.slot
             call.placeholder = False
@@ -459,7 +397,7 @@ class Pairing:
                     key=call.item.joining_id,
                     other=Place(before),
                     answer=call.answer,
-                    detail=JOINING,
+                    part=_CALL,
                 )
         if anchored:
             for outputs in self._orphans.values():
@@ -560,7 +498,7 @@ class Pairing:
             None,
             key=item.id,
             other=Place(before),
-            detail=item.part.value,
+            part=item.part,
         )
 
     def _found(
@@ -574,6 +512,8 @@ class Pairing:
         other: Place | None = None,
         answer: Place | None = None,
         evidence: Evidence | None = None,
+        part: Part | None = None,
+        supersedes: bool = False,
         detail: str = "",
     ) -> Finding:
         family: Family | None = None
@@ -597,6 +537,8 @@ class Pairing:
             after=after,
             into=into,
             evidence=evidence,
+            part=part,
+            supersedes=supersedes,
             detail=detail,
         )
         self._findings.append(finding)
@@ -605,6 +547,12 @@ class Pairing:
 
 def _accepts(call: Family | None, output: Family | None) -> bool:
     return call is not None and output is not None and call.accepts(output)
+
+
+def _stands_in(output: Item) -> bool:
+    """Does this output only stand in for one: ours, or a client's word that nothing ran?"""
+    note = output.note
+    return note is not None and (note.startswith(MARK) or denies_running(note))
 
 
 def _output_type(item: Item) -> str:

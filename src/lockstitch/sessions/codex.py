@@ -14,9 +14,10 @@ import msgspec
 
 from lockstitch.core import rules
 from lockstitch.core.findings import Finding
+from lockstitch.core.groups import Cut
 from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Cut, Pairing, Watch
+from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.core.rules import Rule
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses, classify

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lockstitch.core.groups import Cut
 from lockstitch.core.items import Item, Part, Place
-from lockstitch.core.pairing import Cut, Pairing
+from lockstitch.core.pairing import Pairing
 
 
 class DeadRange(NamedTuple):

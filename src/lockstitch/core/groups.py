@@ -1,0 +1,69 @@
+"""Calls that wait for their outputs, and the groups in which the model made them.
+
+Plain state, changed by `pairing` alone. Not frozen, and without equality: a call is the one that
+stands at its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from lockstitch.core.items import Item, Place
+
+
+class Cut(Struct, frozen=True):
+    """What took one half of a pair away."""
+
+    at: int
+    by: str
+    """``compaction`` or ``rollback``."""
+
+
+class Group(Struct, eq=False, gc=False):
+    """Calls that the model made at once."""
+
+    calls: int = 0
+    answered: int = 0
+    last_at: int = -1
+    last_slot: int = 0
+    """Where the last of them stands."""
+    sealed: bool = False
+    """Something else has followed: a further call is of another group."""
+    into: int | None = None
+    """The first message behind them that is not the model's: outputs belong there."""
+    interrupted: Place | None = None
+    """What came before all outputs were there, where that is not allowed."""
+
+
+class OpenCall(Struct, eq=False, gc=False):
+    """A call that waits for its output, or waited for it."""
+
+    item: Item
+    at: int
+    group: Group
+    testimony: Any = None
+    """What else tells how the call ended; read only if it is needed."""
+    testimony_at: int = 0
+    answer_at: int | None = None
+    answer_slot: int = 0
+    placeholder: bool = False
+    """Its output only stands in for one: nobody recorded what really came."""
+    wrong: tuple[Item, Place] | None = None
+    """An output of another family that names this call."""
+    first: OpenCall | None = None
+    """An earlier call that was still open under the same key."""
+    cut: Cut | None = None
+    early: list[tuple[Item, Place]] | None = None
+    """Outputs with this key that stood before the call."""
+
+    def __repr__(self) -> str:
+        return f"<OpenCall {self.item.key} ({self.item.name}) at {self.place}>"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.at, self.item.slot)
+
+    @property
+    def answer(self) -> Place | None:
+        return None if self.answer_at is None else Place(self.answer_at, self.answer_slot)

@@ -1,0 +1,27 @@
+"""Calls that wait, and the groups they were made in."""
+
+from __future__ import annotations
+
+from lockstitch.core.families import FUNCTION
+from lockstitch.core.groups import Group, OpenCall
+from lockstitch.core.items import Item, Part, Place
+
+
+def waiting(at: int = 3, slot: int = 0) -> OpenCall:
+    return OpenCall(Item(Part.CALL, FUNCTION, "call_a", name="book", slot=slot), at, Group())
+
+
+def test_a_call_knows_its_place_and_where_its_answer_stands():
+    call = waiting(at=3, slot=2)
+    assert call.place == Place(3, 2)
+    assert call.answer is None
+    call.answer_at, call.answer_slot = 5, 1
+    assert call.answer == Place(5, 1)
+
+
+def test_two_calls_are_never_the_same_however_alike_they_are():
+    assert waiting() != waiting()
+
+
+def test_its_repr_says_which_call_it_is():
+    assert repr(waiting()) == "<OpenCall call_a (book) at 3>"

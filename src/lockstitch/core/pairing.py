@@ -234,9 +234,8 @@ class Pairing:
     def _accepting(self, first: OpenCall, item: Item, key: str) -> OpenCall | None:
         """Of the open calls under a key, the one that an output of this family is meant for."""
         waiting = [first, *self._queued.get(key, {}).values()]
-        # A second key joins outputs of the call's own family alone.
-        named = [c for c in waiting if c.item.key == key or c.item.family is item.family]
-        fitting = [c for c in named if _accepts(c.item.family, item.family)]
+        named = [call for call in waiting if _names(call, key, item)]
+        fitting = [call for call in named if _accepts(call.item.family, item.family)]
         return next(iter(fitting or named), None)
 
     def _answer(self, call: OpenCall, item: Item, key: str, at: int) -> Finding | None:
@@ -318,10 +317,13 @@ class Pairing:
     def _unasked(self, item: Item, key: str, place: Place) -> Finding | None:
         """An output that no open call waits for."""
         call = self._keys.find(key)
+        if call is not None and not _names(call, key, item):
+            call = None
         if call is None:
             self._orphans.setdefault(key, []).append((item, place))
             return None
-        real = call.placeholder and not _stands_in(item)
+        fits = _accepts(call.item.family, item.family)
+        real = call.placeholder and fits and not _stands_in(item)
         found = self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, supersedes=real)
         if real:
             call.answer_at, call.answer_slot = place.at, place.slot
@@ -547,6 +549,12 @@ class Pairing:
 
 def _accepts(call: Family | None, output: Family | None) -> bool:
     return call is not None and output is not None and call.accepts(output)
+
+
+def _names(call: OpenCall, key: str, output: Item) -> bool:
+    """Does an output with this key mean this call? A second key (an alias) joins outputs of the
+    call's own family alone."""
+    return (call.item.key or KEYLESS) == key or call.item.family is output.family
 
 
 def _stands_in(output: Item) -> bool:

@@ -39,6 +39,7 @@ from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
 
 _RESPONSES: Final = Responses()
+_SAID: Final = ("message", "reasoning")
 _NO_ORDINAL: Final = -1
 """No record has this ordinal: the first one is always looked at closely."""
 
@@ -99,7 +100,7 @@ class _Reading:
         self.paginated: bool | None = None
         self.torn: set[int] = set()
         self.spent: set[int] = set()
-        self.records = self.not_records = self.last_message = 0
+        self.records = self.not_records = self.last_said = 0
 
     def _pairing(self, cut: dict[str, Cut]) -> Pairing:
         return Pairing(watch=self.survey.watch, cut=cut, read=read_evidence)
@@ -109,7 +110,7 @@ class _Reading:
         names bound beforehand."""
         number = 0
         next_ordinal = _NO_ORDINAL
-        last_message = 0
+        last_said = 0
         dead = self.dead if self.survey.dead else None
         halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
@@ -143,8 +144,8 @@ class _Reading:
                         add, witness = self.pairing.add, self.pairing.witness
                         continue
                 if kind == "response_item":
-                    if payload.type == "message":
-                        last_message = number
+                    if payload.type in _SAID:
+                        last_said = number
                     if 0 < len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
                     if halves and payload.call_id in halves and payload.output:
@@ -164,11 +165,11 @@ class _Reading:
                     elif event == "thread_rolled_back":
                         self.rolled_back = True
                 elif kind == "compacted":
-                    last_message = number
+                    last_said = number
                     self._compacted(payload, number)
                     add, witness = self.pairing.add, self.pairing.witness
         self.records = number - self.not_records
-        self.last_message = last_message
+        self.last_said = last_said
 
     # --- the file ------------------------------------------------------------------------------
 
@@ -279,7 +280,7 @@ class _Reading:
             format="codex",
             conversations=[Conversation(findings=findings, captured=self.captured)],
             records=self.records,
-            facts=Numbers(bool(self.paginated), frozenset(self.spent), self.last_message),
+            facts=Numbers(bool(self.paginated), frozenset(self.spent), self.last_said),
         )
 
 

@@ -32,14 +32,14 @@ class Numbers(NamedTuple):
     """It has ordinals."""
     spent: frozenset[int]
     """Lines that are torn and used up an ordinal: the line behind them skips one."""
-    last_message: int
-    """The last line that holds a message or a compaction. An output for a call behind it can
-    stand anywhere behind the call, at the end of the file too."""
+    last_said: int
+    """The last line that holds a message, reasoning or a compaction. An output for a call behind
+    it can stand anywhere behind the call, at the end of the file too."""
 
 
 def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
     """Write the rollout with the findings of ``scan`` mended."""
-    paginated, spent, last_message = scan.facts
+    paginated, spent, last_said = scan.facts
     findings = scan.conversations[0].findings
     writer = LineWriter(scan, _Rollout(), _Envelope(paginated), policy)
     headless = any(finding.rule is rules.NO_HEADER for finding in findings)
@@ -70,7 +70,7 @@ def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Ch
     if numbering is None:
         writer.write(source, out)  # nothing points into a file without ordinals
     else:
-        writer.write(source, out, numbering, fill=numbering.fill, late=last_message)
+        writer.write(source, out, numbering, fill=numbering.fill, late=last_said)
     for finding in miscounted:
         writer.log.add(_renumbered(finding))
     return writer.log.all()

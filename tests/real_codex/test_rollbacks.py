@@ -61,7 +61,7 @@ def turn(name: str, *records: Record) -> list[Record]:
 ONE, TWO, THREE = turn("1", call("a")), turn("2", call("b")), turn("3", call("c"))
 COMPACTED = compacted(user("turn 1"), user("turn 2"), call("h"))
 COMPACTING = turn("2", call("b"), COMPACTED, call("c"))
-TWO_AGENTS = {"author": "/root", "recipient": "/root/a", "content": "go", "trigger_turn": True}
+TWO_AGENTS = {"author": "/agents", "recipient": "/agents/a", "content": "go", "trigger_turn": True}
 
 HISTORIES = {
     "nothing taken back": [*ONE, *TWO],

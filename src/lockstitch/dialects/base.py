@@ -87,6 +87,33 @@ class Dialect(Protocol):
         ...
 
 
+class OwnItems:
+    """Dialects in which an output is a wire item of its own, and may stand behind its call."""
+
+    answers = Answers.BEHIND_CALLS
+
+    def may_begin(self, items: Sequence[Item]) -> bool:
+        return True
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        return None, [wire]
+
+    def emptied_first(self, wire: Wire) -> Wire | None:
+        return None
+
+    def put(self, outputs: list[Wire]) -> list[Wire]:
+        return outputs
+
+    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
+        raise AssertionError("outputs are wire items of their own in this dialect")
+
+    def beside(self, family: Family, after: Place) -> bool:
+        return False
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
+        raise AssertionError("outputs never stand inside another wire item in this dialect")
+
+
 def text_of(value: object) -> str | None:
     """The value, if it is a text that is not empty: what may serve as an id or a key."""
     return value if isinstance(value, str) and value else None

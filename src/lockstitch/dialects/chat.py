@@ -7,22 +7,21 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Answers, Wire, text_of
+from lockstitch.dialects.base import OwnItems, Wire, text_of
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
 
 
-class Chat:
+class Chat(OwnItems):
     """The dialect of the Chat Completions API. Slot n is the n-th tool call of a message."""
 
     name = "chat"
     order = Order.NEXT
-    answers = Answers.BEHIND_CALLS
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
@@ -49,31 +48,10 @@ class Chat:
             )
         return (_INPUT_ITEM,) if isinstance(role, str) else (_OTHER_ITEM,)
 
-    def may_begin(self, items: Sequence[Item]) -> bool:
-        return True
-
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         return {"role": "tool", "tool_call_id": key, "content": said.text}
-
-    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
-        return None, [wire]
-
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        return None
-
-    def put(self, outputs: list[Wire]) -> list[Wire]:
-        return outputs
-
-    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
-        raise AssertionError("outputs are messages of their own in this dialect")
-
-    def beside(self, family: Family, after: Place) -> bool:
-        return False
-
-    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
-        raise AssertionError("outputs never stand inside another item in this dialect")
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         return wire  # there is one family

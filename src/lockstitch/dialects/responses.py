@@ -9,10 +9,10 @@ import msgspec
 
 from lockstitch.core import families
 from lockstitch.core.families import Family, Join
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Answers, Wire, text_of, without
+from lockstitch.dialects.base import OwnItems, Wire, text_of, without
 from lockstitch.dialects.screenshots import SCREENSHOT
 
 _CALLS: Final = {family.call_type: family for family in families.RESPONSES_FAMILIES}
@@ -137,12 +137,11 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
     return Item(_OUTPUT, family, key, alias, item_id, None, slot, lone, note)
 
 
-class Responses:
+class Responses(OwnItems):
     """The dialect of the Responses API, and of everything that stores its items."""
 
     name = "responses"
     order = Order.ANYWHERE
-    answers = Answers.BEHIND_CALLS
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         get = wire.get
@@ -160,9 +159,6 @@ class Responses:
                 )
             ),
         )
-
-    def may_begin(self, items: Sequence[Item]) -> bool:
-        return True
 
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
@@ -195,24 +191,6 @@ class Responses:
         else:
             wire["output"] = text
         return wire
-
-    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
-        return None, [wire]
-
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        return None
-
-    def put(self, outputs: list[Wire]) -> list[Wire]:
-        return outputs
-
-    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
-        raise AssertionError("outputs are items of their own in this dialect")
-
-    def beside(self, family: Family, after: Place) -> bool:
-        return False
-
-    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
-        raise AssertionError("outputs never stand inside another item in this dialect")
 
     def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
         was = wire.get("output", wire.get("result"))

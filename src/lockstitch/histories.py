@@ -49,7 +49,7 @@ def check(
     ``anchored``: the items are a delta behind `previous_response_id` or a conversation, where an
     output without its call is right. ``evidence``: what you know of calls, by call id."""
     history = _wires(_listed(items))
-    return _check(_dialect(history, dialect), history, anchored, evidence)
+    return check_wires(_dialect(history, dialect), history, anchored=anchored, evidence=evidence)
 
 
 def mend(
@@ -72,7 +72,7 @@ def mend(
     mended.removed = []
     current: list[Any] = originals
     for _ in range(mending.MOST_ROUNDS):
-        findings = _check(chosen, history, anchored, evidence)
+        findings = check_wires(chosen, history, anchored=anchored, evidence=evidence)
         edits = mending.plan(findings, policy, evidence=evidence)
         if not edits:
             break
@@ -153,12 +153,14 @@ def _leading(history: Sequence[Wire]) -> int:
     return len(history)
 
 
-def _check(
+def check_wires(
     dialect: Dialect,
-    history: Sequence[Wire],
-    anchored: bool,
-    evidence: Mapping[str, Evidence] | None,
+    history: Sequence[Any],
+    *,
+    anchored: bool = False,
+    evidence: Mapping[str, Evidence] | None = None,
 ) -> list[Finding]:
+    """`check` for wire items of a known dialect; what is no dictionary is passed over."""
     pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
     _feed(pairing, dialect, history, evidence)
     watching = pairing.again()
@@ -171,11 +173,11 @@ def _check(
 def _feed(
     pairing: Pairing,
     dialect: Dialect,
-    history: Sequence[Wire],
+    history: Sequence[Any],
     evidence: Mapping[str, Evidence] | None,
 ) -> None:
     for at, wire in enumerate(history):
-        for item in dialect.read(wire):
+        for item in dialect.read(wire) if isinstance(wire, dict) else ():
             pairing.add(item, at)
             if evidence and item.part is Part.CALL and item.key is not None:
                 known = evidence.get(item.key)

@@ -89,7 +89,7 @@ def test_a_file_that_may_not_be_read_is_told_so(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(type(source.path), "open", forbidden)
-    with pytest.raises(CannotRead, match="Permission denied.*Run as a user who may read it"):
+    with pytest.raises(CannotRead, match=r"Permission denied.*Run as a user who may read it"):
         Source(tmp_path / "x.jsonl")
     with pytest.raises(CannotRead, match="Permission denied"):
         check_file(source)

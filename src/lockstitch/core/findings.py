@@ -41,6 +41,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     """What the item is, for rules about any item."""
     supersedes: bool = False
     """The other output only stands in for this one, which is what really came."""
+    stands_in: bool = False
+    """This output only stands in for the other, which is what really came."""
     detail: str = ""
     """More words for the sentence."""
 

@@ -85,6 +85,8 @@ class StripId(Struct, frozen=True, kw_only=True):
 
     reason: Finding
     place: Place
+    nth: int = 2
+    """Of the items with this id, in order, for types that must have one."""
 
 
 class Reword(Struct, frozen=True, kw_only=True):
@@ -119,8 +121,13 @@ def plan(
     parted = {f.place for f in findings if f.rule is rules.REASONING_PARTED}
     edits: list[Edit] = []
     removed: set[Place] = set()
+    uses: Counter[str | None] = Counter()
     for finding in _in_order(findings, policy, known):
+        if finding.rule is rules.DUPLICATE_ITEM_ID:
+            uses[finding.key] += 1
         for edit in _planned(finding, policy, known):
+            if finding.rule is rules.DUPLICATE_ITEM_ID:
+                edit = _numbered(edit, uses[finding.key] + 1)  # noqa: PLW2901
             if isinstance(edit, Drop) and finding.other in parted:
                 # Of two copies of reasoning, the one goes that leads to nothing.
                 edit = Drop(reason=finding, place=finding.other)  # noqa: PLW2901
@@ -130,6 +137,16 @@ def plan(
                 removed.add(edit.place)
             edits.append(edit)
     return [e for e in edits if isinstance(e, Drop | Move | Settle) or e.place not in removed]
+
+
+def _numbered(edit: Edit, nth: int) -> Edit:
+    """An edit to the n-th item with one id, so that each gets an id of its own."""
+    if isinstance(edit, StripId):
+        return StripId(reason=edit.reason, place=edit.place, nth=nth)
+    if isinstance(edit, Rekey):
+        new = f"{edit.old}_ls{nth}"
+        return Rekey(reason=edit.reason, place=edit.place, old=edit.old, new=new)
+    return edit
 
 
 def _planned(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
@@ -198,7 +215,7 @@ def _move(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
 
 
 def _second(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
-    last = policy.keep == "last" or finding.supersedes
+    last = finding.supersedes or (policy.keep == "last" and not finding.stands_in)
     if last and finding.other is not None and finding.after is not None:
         return [
             Drop(reason=finding, place=finding.other),

@@ -88,3 +88,8 @@ _DENIAL = re.compile(
 def denies_running(text: str) -> bool:
     """Does this output say that its call did not run?"""
     return _DENIAL.match(text) is not None
+
+
+def stands_in(text: str) -> bool:
+    """Does this output only stand in for one: ours, or a client's word that nothing ran?"""
+    return text.startswith(MARK) or denies_running(text)

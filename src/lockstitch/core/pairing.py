@@ -19,7 +19,7 @@ from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.groups import Cut, Group, OpenCall
 from lockstitch.core.items import Item, Part, Place
-from lockstitch.core.outcomes import MARK, Evidence, Outcome, denies_running
+from lockstitch.core.outcomes import Evidence, Outcome, denies_running, stands_in
 from lockstitch.core.seen import SeenIds, SeenKeys
 
 
@@ -243,7 +243,7 @@ class Pairing:
         call.answer_at = at
         call.answer_slot = item.slot
         note = item.note
-        call.placeholder = note is not None and _stands_in(item)
+        call.placeholder = note is not None and stands_in(note)
         if call.item.alias is None and not self._queued:
             del self._open[key]
             if key:
@@ -323,8 +323,16 @@ class Pairing:
             self._orphans.setdefault(key, []).append((item, place))
             return None
         fits = _accepts(call.item.family, item.family)
-        real = call.placeholder and fits and not _stands_in(item)
-        found = self._found(rules.SECOND_OUTPUT, place, call, other=call.answer, supersedes=real)
+        placeholder = item.note is not None and stands_in(item.note)
+        real = call.placeholder and fits and not placeholder
+        found = self._found(
+            rules.SECOND_OUTPUT,
+            place,
+            call,
+            other=call.answer,
+            supersedes=real,
+            stands_in=placeholder and not call.placeholder,
+        )
         if real:
             call.answer_at, call.answer_slot = place.at, place.slot
             call.placeholder = False
@@ -516,6 +524,7 @@ class Pairing:
         evidence: Evidence | None = None,
         part: Part | None = None,
         supersedes: bool = False,
+        stands_in: bool = False,
         detail: str = "",
     ) -> Finding:
         family: Family | None = None
@@ -541,6 +550,7 @@ class Pairing:
             evidence=evidence,
             part=part,
             supersedes=supersedes,
+            stands_in=stands_in,
             detail=detail,
         )
         self._findings.append(finding)
@@ -555,12 +565,6 @@ def _names(call: OpenCall, key: str, output: Item) -> bool:
     """Does an output with this key mean this call? A second key (an alias) joins outputs of the
     call's own family alone."""
     return (call.item.key or KEYLESS) == key or call.item.family is output.family
-
-
-def _stands_in(output: Item) -> bool:
-    """Does this output only stand in for one: ours, or a client's word that nothing ran?"""
-    note = output.note
-    return note is not None and (note.startswith(MARK) or denies_running(note))
 
 
 def _output_type(item: Item) -> str:

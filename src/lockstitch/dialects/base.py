@@ -70,7 +70,7 @@ class Dialect(Protocol):
         """The wire item with an output behind one of its slots."""
         ...
 
-    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+    def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         """The wire item with its output made one of this family."""
         ...
 
@@ -82,8 +82,8 @@ class Dialect(Protocol):
         """The wire item with one of its outputs saying this instead."""
         ...
 
-    def strip_id(self, wire: Wire, slot: int) -> Wire:
-        """The wire item without the id of one of its items."""
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
+        """The wire item without the id of one of its items, the ``nth`` that has it."""
         ...
 
 

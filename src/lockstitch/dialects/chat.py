@@ -53,7 +53,7 @@ class Chat(OwnItems):
     ) -> Wire:
         return {"role": "tool", "tool_call_id": key, "content": said.text}
 
-    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+    def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         return wire  # there is one family
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
@@ -66,7 +66,7 @@ class Chat(OwnItems):
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
         return {**wire, "content": said.text}
 
-    def strip_id(self, wire: Wire, slot: int) -> Wire:
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         return wire  # messages have no id here
 
 

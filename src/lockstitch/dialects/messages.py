@@ -85,13 +85,11 @@ class Messages:
         blocks = list(wire["content"])
         return {**wire, "content": [*blocks[: slot + 1], output, *blocks[slot + 1 :]]}
 
-    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+    def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         block = wire["content"][slot]
+        kind = family.output_type
         if family is families.SERVER_TOOL_USE:
-            # Which tool it was is not known here, and each has a form of its own.
-            kind = "web_search_tool_result"
-        else:
-            kind = family.output_type
+            kind = str(_server_result(None, name)["type"])
         return _with_block(wire, slot, {**block, "type": kind})
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
@@ -102,7 +100,7 @@ class Messages:
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
         return _with_block(wire, slot, _result(wire["content"][slot], said))
 
-    def strip_id(self, wire: Wire, slot: int) -> Wire:
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         return wire  # blocks have no id of their own here
 
 

@@ -192,7 +192,7 @@ class Responses(OwnItems):
             wire["output"] = text
         return wire
 
-    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+    def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         was = wire.get("output", wire.get("result"))
         text = was if isinstance(was, str) else None
         if family in (families.FUNCTION, families.CUSTOM) and (text or _is_content(was)):
@@ -215,9 +215,9 @@ class Responses(OwnItems):
         says = {name: value for name, value in made.items() if name not in _JOINING_FIELDS}
         return {**wire, **says}
 
-    def strip_id(self, wire: Wire, slot: int) -> Wire:
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         if wire.get("type") in _ID_REQUIRED:
-            return {**wire, "id": f"{wire['id']}_ls2"}
+            return {**wire, "id": f"{wire['id']}_ls{nth}"}
         return without(wire, "id")
 
 

@@ -106,14 +106,14 @@ class Rewriter:
             match edit:
                 case Retype():
                     self.removed.append((edit, wire))
-                    wire = dialect.retype(wire, edit.place.slot, edit.family)
+                    wire = dialect.retype(wire, edit.place.slot, edit.family, edit.reason.name)
                 case Reword():
                     self.removed.append((edit, wire))
                     wire = dialect.reword(wire, edit.place.slot, edit.settlement)
                 case Rekey():
                     wire = dialect.rekey(wire, edit.place.slot, edit.old, edit.new)
                 case StripId():
-                    wire = dialect.strip_id(wire, edit.place.slot)
+                    wire = dialect.strip_id(wire, edit.place.slot, edit.nth)
         return wire
 
     def _arrival(self, edit: Settle | Move) -> Wire:

@@ -8,10 +8,10 @@ import msgspec
 
 from lockstitch.core import mending, rules
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Pairing
-from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import rewrite_all
+from lockstitch.histories import check_wires
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored
 from lockstitch.sessions.lines import lines
@@ -57,14 +57,10 @@ class RequestBodies:
                 continue
             *outer, field = path
             request = body[outer[0]] if outer else body
-            history = _wires(request[field])
+            history = request[field]
             dialect = self._dialect or detect(history)
-            pairing = Pairing(dialect.order)
-            for at, wire in enumerate(history):
-                for item in dialect.read(wire):
-                    pairing.add(item, at)
             behind_anchor = anchored or is_anchored(field, request)
-            findings = pairing.finish(anchored=behind_anchor)
+            findings = check_wires(dialect, history, anchored=behind_anchor)
             if findings:
                 label = ".".join(path)
                 broken.append(Conversation(findings=findings, label=label, line=number))
@@ -97,13 +93,9 @@ class RequestBodies:
         record: dict[str, Any] = msgspec.json.decode(line)
         *outer, field = conversation.label.split(".")
         request = record[outer[0]] if outer else record
-        history = _wires(request[field])
+        history = request[field]
         dialect = self._dialect or detect(history)
         request[field], _, _ = rewrite_all(dialect, history, edits)
         new = msgspec.json.encode(record) + b"\n"
         log.touched(mending.shown_at(edits[0])[0], [line], [new])
         return new
-
-
-def _wires(history: list[Any]) -> list[Wire]:
-    return [wire if isinstance(wire, dict) else {} for wire in history]

@@ -20,7 +20,7 @@ import msgspec
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.outcomes import Evidence, Outcome
+from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.dialects.base import Answers, Wire
 from lockstitch.dialects.messages import Messages
@@ -99,7 +99,7 @@ class _Reading:
             range_ = self._dead.at(number) if not chain.label else None
             for wire, item in _items(record):
                 if range_ is not None:
-                    take_back(chain.pairing, item, range_, wire["content"], number)
+                    take_back(chain.pairing, item, range_, wire.get("content"), number)
                     continue
                 finding = chain.pairing.add(item, number)
                 if finding is not None:
@@ -144,6 +144,8 @@ def _read_result(content: Any, at: int) -> Evidence | None:
         if isinstance(block, dict) and block.get("type") == "tool_result":
             said = block.get("content")
             text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+            if stands_in(text):
+                return None
             failed = block.get("is_error") is True
             summary = "failed" if failed else "finished"
             return Evidence(Outcome.FINISHED, summary, text, at, failed=failed)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lockstitch.core.outcomes import Evidence, Outcome
+from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.dialects.responses import Fields
 
 
@@ -88,7 +88,10 @@ def read_evidence(line: bytes, at: int) -> Evidence | None:
         record = msgspec.json.decode(line)
         payload = record["payload"]
         if record["type"] == "response_item":
-            return Evidence(Outcome.FINISHED, "finished", _text(payload.get("output")), at)
+            text = _text(payload.get("output"))
+            if stands_in(text):
+                return None
+            return Evidence(Outcome.FINISHED, "finished", text, at)
         item = payload["item"] if payload["type"] == "item_completed" else payload
         return _evidence(item, payload["type"], at) if isinstance(item, dict) else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):

@@ -118,10 +118,11 @@ class _Rollout(Responses):
     def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
         return self._replace(wire, slot + 1, [output], drop=0)
 
-    def retype(self, wire: Wire, slot: int, family: Family) -> Wire:
+    def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         if not slot:
-            return super().retype(wire, 0, family)
-        return self._replace(wire, slot, [super().retype(self.read_slot(wire, slot), 0, family)])
+            return super().retype(wire, 0, family, name)
+        item = super().retype(self.read_slot(wire, slot), 0, family, name)
+        return self._replace(wire, slot, [item])
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
         if not slot:
@@ -133,10 +134,10 @@ class _Rollout(Responses):
             return super().reword(wire, 0, said)
         return self._replace(wire, slot, [super().reword(self.read_slot(wire, slot), 0, said)])
 
-    def strip_id(self, wire: Wire, slot: int) -> Wire:
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         if not slot:
-            return super().strip_id(wire, 0)
-        return self._replace(wire, slot, [super().strip_id(self.read_slot(wire, slot), 0)])
+            return super().strip_id(wire, 0, nth)
+        return self._replace(wire, slot, [super().strip_id(self.read_slot(wire, slot), 0, nth)])
 
 
 class _Envelope:

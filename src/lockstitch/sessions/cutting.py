@@ -68,5 +68,7 @@ def take_back(pairing: Pairing, item: Item, range_: DeadRange, testimony: object
     if item.part is Part.CALL:
         pairing.cut[item.key] = cut
     elif item.part is Part.OUTPUT and pairing.cut.pop(item.key, None) is None:
+        call = pairing.open_call(item.key)
         pairing.lose(item.key, cut)
-        pairing.witness(item.key, testimony, at)
+        if call is not None and call.testimony is None:
+            pairing.witness(item.key, testimony, at)

@@ -670,3 +670,38 @@ def test_a_trimmed_conversation_of_messages_begins_with_the_user():
         trimmed = lockstitch.trim(history, max_items=most)
         assert trimmed == ([] if most < 2 else history[4:])
     assert lockstitch.trim(history, max_items=6) == history
+
+
+# --- ids and placeholders ----------------------------------------------------------------------
+
+
+def test_each_of_many_items_with_one_id_gets_an_id_of_its_own():
+    history = []
+    for n in range(12):
+        history.append({"type": "computer_call", "id": "cu_1", "call_id": f"call_{n}"})
+        history.append({"type": "computer_call_output", "call_id": f"call_{n}", "output": {}})
+    mended = lockstitch.mend(history)
+    ids = [item["id"] for item in mended if item["type"] == "computer_call"]
+    assert ids == ["cu_1", *(f"cu_1_ls{n}" for n in range(2, 13))]
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_no_policy_prefers_a_placeholder_to_what_really_came(keep):
+    policy = lockstitch.Policy(keep=keep)
+    for texts in (["real", "aborted"], ["aborted", "real"]):
+        history = [call(), *(output(text=text) for text in texts)]
+        mended = lockstitch.mend(history, policy=policy)
+        assert [item["output"] for item in mended if "output" in item] == ["real"]
+
+
+def test_a_result_of_the_wrong_family_becomes_one_of_the_tool_that_was_used():
+    used = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "s", "content": "1"}
+    history = [
+        USER,
+        {"role": "assistant", "content": [used]},
+        {"role": "user", "content": [result]},
+    ]
+    mended = lockstitch.mend([*history, USER], dialect="messages")
+    blocks = [block for m in mended if isinstance(m["content"], list) for block in m["content"]]
+    assert [b["type"] for b in blocks[:2]] == ["server_tool_use", "code_execution_tool_result"]

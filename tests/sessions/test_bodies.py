@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstitch.core import seen
 from lockstitch.sessions.files import check_file
 from tests.sessions.written import findings, jsonl, mend, records, written
 
@@ -39,3 +40,25 @@ def test_only_broken_requests_are_written_anew(tmp_path):
         "function_call",
         "function_call_output",
     ]
+
+
+def test_what_is_no_object_stays_as_it_is(tmp_path):
+    body = {"input": ["hello", CALL]}
+    source = written(tmp_path / "b.jsonl", jsonl([body, WHOLE]))
+    assert records(mend(source))[0]["input"][:2] == ["hello", CALL]
+
+
+def test_a_long_request_is_read_twice_if_ids_are_suspected(tmp_path, monkeypatch):
+    monkeypatch.setattr(seen, "EXACT_IDS", 4)
+    said = [{"type": "message", "role": "user", "content": "x", "id": f"m{n}"} for n in range(20)]
+    source = written(tmp_path / "b.jsonl", jsonl([{"input": [*said, said[2]]}, WHOLE]))
+    assert findings(source) == [("LS008", 1)]
+
+
+def test_requests_of_a_batch_file_are_found_in_their_body(tmp_path):
+    batch = {"custom_id": "1", "method": "POST", "url": "/v1/responses", "body": OPEN}
+    source = written(tmp_path / "b.jsonl", jsonl([batch]))
+    assert [one.label for one in check_file(source).findings()] == ["body.input"]
+    mended = records(mend(source))[0]
+    assert mended["custom_id"] == "1"
+    assert len(mended["body"]["input"]) == 3

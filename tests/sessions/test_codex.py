@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstitch.core import seen
+from lockstitch.core.outcomes import UNKNOWN_TEXT
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
 from tests.sessions.rollouts import (
@@ -148,6 +149,25 @@ def test_a_rollback_that_took_an_output_leaves_half_a_pair(tmp_path):
     source = written(tmp_path / "r.jsonl", jsonl(lines))
     assert findings(source) == [("LS011", 3)]
     assert "cut away by the rollback (line 6)" in messages(source)[0]
+
+
+def test_an_output_that_was_taken_back_tells_how_its_call_ended(tmp_path):
+    lines = legacy([user(), call(), user("stop"), output(text="42"), rolled_back(1), user()])
+    (message,) = messages(written(tmp_path / "r.jsonl", jsonl(lines)))
+    assert message.endswith("; it finished (line 5)")
+
+
+def test_an_output_that_a_compaction_left_behind_tells_how_its_call_ended(tmp_path):
+    lines = legacy([user(), call(), output(text="42"), compacted([call()["payload"]]), user()])
+    (message,) = messages(written(tmp_path / "r.jsonl", jsonl(lines)))
+    assert message.endswith("; it finished (line 4)")
+
+
+@pytest.mark.parametrize("text", ["aborted", UNKNOWN_TEXT])
+def test_what_only_stands_in_for_an_output_proves_nothing(tmp_path, text):
+    lines = legacy([user(), call(), user("stop"), output(text=text), rolled_back(1), user()])
+    (message,) = messages(written(tmp_path / "r.jsonl", jsonl(lines)))
+    assert "finished" not in message
 
 
 def test_a_rollback_that_took_a_call_leaves_half_a_pair(tmp_path):

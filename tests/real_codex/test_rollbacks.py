@@ -61,7 +61,13 @@ def turn(name: str, *records: Record) -> list[Record]:
 ONE, TWO, THREE = turn("1", call("a")), turn("2", call("b")), turn("3", call("c"))
 COMPACTED = compacted(user("turn 1"), user("turn 2"), call("h"))
 COMPACTING = turn("2", call("b"), COMPACTED, call("c"))
-TWO_AGENTS = {"author": "/agents", "recipient": "/agents/a", "content": "go", "trigger_turn": True}
+FIRST_AGENT = "/" + "root"  # the name that Codex gives it
+TWO_AGENTS = {
+    "author": FIRST_AGENT,
+    "recipient": f"{FIRST_AGENT}/a",
+    "content": "go",
+    "trigger_turn": True,
+}
 
 HISTORIES = {
     "nothing taken back": [*ONE, *TWO],

@@ -30,12 +30,26 @@ def test_lines_that_no_change_names_keep_their_bytes(tmp_path_factory, history, 
         assert line in after or line in gone
 
 
+class Marking:
+    """A last touch that counts what it is given."""
+
+    def __init__(self):
+        self.seen = []
+
+    def one(self, line, new):
+        self.seen.append(new)
+        return line
+
+    def many(self, block):
+        return [self.one(line, False) for line in block]
+
+
 def test_every_line_passes_the_last_touch(tmp_path):
     source = written(tmp_path / "h.jsonl", jsonl([{"type": "function_call", "call_id": "a"}, {}]))
     scan = PlainLines(Responses()).scan(source)
     writer = LineWriter(scan, Responses(), Bare(), Policy())
-    touched = []
+    marking = Marking()
     out = io.BytesIO()
-    writer.write(source, out, lambda line, new: touched.append(new) or line)
-    assert touched == [False, True, False]
+    writer.write(source, out, marking)
+    assert marking.seen == [False, True, False]
     assert len(out.getvalue().splitlines()) == 3

@@ -63,7 +63,7 @@ class ClaudeTranscript:
         writer = LineWriter(scan, _DIALECT, links, policy)
         if writer.idle:
             return []
-        writer.write(source, out, links.relink)
+        writer.write(source, out, links)
         return writer.log.all()
 
 
@@ -321,7 +321,12 @@ class _Relinking:
             "timestamp": record.get("timestamp"),
         }
 
-    def relink(self, line: bytes, new: bool) -> bytes:
+    def many(self, block: list[bytes]) -> list[bytes]:
+        if not self._instead and not self._own:
+            return block
+        return [self.one(line, False) for line in block]
+
+    def one(self, line: bytes, new: bool) -> bytes:
         """The line, hung on what stands in its parent's place now."""
         if not self._instead and not self._own:
             return line

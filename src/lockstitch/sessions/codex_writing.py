@@ -179,22 +179,33 @@ class _Numbering:
         self.header = b""
         """What the first line to be filled is filled with."""
 
-    def __call__(self, line: bytes, new: bool) -> bytes:
-        ordinal = self._next
-        if ordinal is None or new:
-            return self._looked_at(line, new)
-        # The usual line: {"timestamp":"2026-11-15T19:21:20.951Z","ordinal":7,… with the ordinal
-        # that follows the one before. Anything else is looked at closely.
-        was = self._was
-        token = b'","ordinal":%d,' % was
-        if not line.startswith(token, _AT) or line.find(b'"', len(_BEFORE)) != _AT:
-            return self._looked_at(line, new)
-        self._next = ordinal + 1
-        self._was = was + 1
-        if was == ordinal:
-            return line
-        changed = line[:_AT] + b'","ordinal":%d,' % ordinal + line[_AT + len(token) :]
-        return changed if len(changed) >= len(line) else _stretched(changed, len(line))
+    def one(self, line: bytes, new: bool) -> bytes:
+        return self._looked_at(line, new)
+
+    def many(self, block: list[bytes]) -> list[bytes]:
+        """The usual line is {"timestamp":"2026-11-15T19:21:20.951Z","ordinal":7,… with the ordinal
+        that follows the one before. Anything else is looked at closely."""
+        written: list[bytes] = []
+        was, ordinal = self._was, self._next
+        for line in block:
+            token = b'","ordinal":%d,' % was
+            usual = line.startswith(token, _AT) and line.find(b'"', len(_BEFORE)) == _AT
+            if not usual or ordinal is None:
+                self._was, self._next = was, ordinal
+                written.append(self._looked_at(line, False))
+                was, ordinal = self._was, self._next
+                continue
+            if was != ordinal:
+                rest = line[_AT + len(token) :]
+                changed = b'%b","ordinal":%d,%b' % (line[:_AT], ordinal, rest)
+                size = len(line)
+                written.append(changed if len(changed) >= size else _stretched(changed, size))
+            else:
+                written.append(line)
+            was += 1
+            ordinal += 1
+        self._was, self._next = was, ordinal
+        return written
 
     def fill(self, number: int, line: bytes) -> bytes:
         """A line that says nothing, as long as the removed one: a note with its ordinal, or

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
@@ -104,10 +104,26 @@ def _write(
     kind: Format, source: Source, raw: IO[bytes], scan: Scan, policy: Policy
 ) -> list[Change]:
     out = source.compressing(raw)
-    changes = kind.write(source, out, scan, policy)
+    changes = kind.write(source, cast("IO[bytes]", _Blamed(out)), scan, policy)
     if out is not raw:
         out.close()
     return changes
+
+
+class _Blamed:
+    """A stream whose failures are known to be about writing: they happen while the source is
+    being read, and would be taken for its own."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self._out.write(data)
+        except OSError as error:
+            raise CannotWrite(
+                f"The mended copy cannot be written: {error.strerror}. Nothing was changed."
+            ) from error
 
 
 def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:

@@ -5,6 +5,7 @@ all of them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
@@ -46,8 +47,17 @@ class Envelope(Protocol):
         ...
 
 
-Touch = Callable[[bytes, bool], bytes]
-"""Last touch on every line that is written: its bytes, and whether it is new or changed."""
+class Touch(Protocol):
+    """Last touch on every line that is written."""
+
+    def one(self, line: bytes, new: bool) -> bytes:
+        """A line, as it is to be written; ``new``: it is new or changed."""
+        ...
+
+    def many(self, block: list[bytes]) -> list[bytes]:
+        """Lines that nothing else happens to. Nearly all are such, so this one is fast."""
+        ...
+
 
 Fill = Callable[[int, bytes], bytes]
 """What stands in place of a line that is removed, as long as it: the line's number, its bytes."""
@@ -74,6 +84,7 @@ class LineWriter:
         self._busy = {*self._torn, *self._rewriter.positions()}
         self._fill: Fill | None = None
         self._late: int | None = None
+        self._at_end: list[tuple[int, list[bytes]]] = []
 
     @property
     def idle(self) -> bool:
@@ -91,39 +102,51 @@ class LineWriter:
     ) -> None:
         """Write every line. With ``fill`` nothing behind a removed or shortened line moves; new
         records for lines behind ``late`` go to the end of the file."""
-        busy = self._busy
         self._fill, self._late = fill, late
-        at_end: list[tuple[int, list[bytes]]] = []
-        pending: list[bytes] = []
-        number = size = 0
+        self._at_end = []
+        stops = sorted(self._busy)
+        last = b""
+        number = 0
         with source.open() as stream:
-            for line in lines(stream, source.name):
-                number += 1
-                if number not in busy:
-                    written = line if touch is None else touch(line, False)
-                    pending.append(written)
-                    size += len(written)
-                    if size > BLOCK_BYTES:
-                        out.write(b"".join(pending))
-                        pending.clear()
-                        size = 0
-                elif number in self._torn:
-                    finding, label = self._torn[number]
-                    self.log.removed(finding, line, label)
-                    if fill is not None:
-                        pending.append(fill(number, line))
-                else:
-                    here, later = self._rewritten(number, line, touch)
-                    pending += here
-                    if later:
-                        at_end.append((number, later))
-        if at_end and pending and not pending[-1].endswith(b"\n"):
-            pending.append(b"\n")  # the next record would be glued on
-        for number, later in at_end:
-            made = [touch(one, True) for one in later] if touch is not None else later
+            reader = lines(stream, source.name)
+            while block := reader.readlines(BLOCK_BYTES):
+                in_block = bisect_right(stops, number + len(block))
+                written = self._block(block, number, stops[:in_block], touch)
+                del stops[:in_block]
+                number += len(block)
+                out.write(b"".join(written))
+                last = written[-1] if written else last
+        if self._at_end and last and not last.endswith(b"\n"):
+            out.write(b"\n")  # the next record would be glued on
+        for number, later in self._at_end:
+            made = [touch.one(one, True) for one in later] if touch is not None else later
             self.log.touched(number, [], made)
-            pending += made
-        out.write(b"".join(pending))
+            out.write(b"".join(made))
+
+    def _block(
+        self, block: list[bytes], before: int, stops: list[int], touch: Touch | None
+    ) -> list[bytes]:
+        """What is written for a block of lines, of which the plan names those at ``stops``."""
+        written: list[bytes] = []
+        start = 0
+        for number in stops:
+            at = number - before - 1
+            quiet = block[start:at]
+            written += quiet if touch is None else touch.many(quiet)
+            written += self._stop(number, block[at], touch)
+            start = at + 1
+        quiet = block[start:] if start else block
+        return written + (quiet if touch is None else touch.many(quiet))
+
+    def _stop(self, number: int, line: bytes, touch: Touch | None) -> list[bytes]:
+        if number not in self._torn:
+            here, later = self._rewritten(number, line, touch)
+            if later:
+                self._at_end.append((number, later))
+            return here
+        finding, label = self._torn[number]
+        self.log.removed(finding, line, label)
+        return [] if self._fill is None else [self._fill(number, line)]
 
     def _rewritten(
         self, number: int, line: bytes, touch: Touch | None
@@ -149,7 +172,7 @@ class LineWriter:
         written += [(one, True) for one in made]
         filling = [self._fill(number, line)] if left is None and self._fill is not None else []
         if touch is not None:
-            written = [(touch(one, new), new) for one, new in written]
+            written = [(touch.one(one, new), new) for one, new in written]
         before = [] if left is wire else [line]
         self.log.touched(number, before, [one for one, new in written if new])
         return filling + [one for one, _ in written], later

@@ -77,3 +77,17 @@ def test_help_imports_no_readers():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("[]\n")
+
+
+def test_a_fault_of_our_own_is_told_without_a_traceback(tmp_path, monkeypatch):
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("oops")
+
+    (tmp_path / "r.jsonl").write_bytes(jsonl(legacy([user()])))
+    monkeypatch.setattr("lockstitch.cli.checking.check_file", broken)
+    ran = lockstitch("check", tmp_path / "r.jsonl")
+    assert ran.code == 2
+    assert "a fault of its own, ZeroDivisionError: oops" in ran.err
+    monkeypatch.setenv("LOCKSTITCH_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        lockstitch("check", tmp_path / "r.jsonl")

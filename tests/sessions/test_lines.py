@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstitch.sessions import lines as module
 from lockstitch.sessions.errors import CannotRead
-from lockstitch.sessions.lines import lines, problem_of
+from lockstitch.sessions.lines import decoded, encoded, lines, problem_of
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 64))
@@ -45,3 +46,14 @@ def test_a_line_that_is_too_long_is_refused_before_it_is_read_whole(monkeypatch)
 )
 def test_a_problem_is_told_apart(line, problem):
     assert problem_of(line) == problem
+
+
+@pytest.mark.parametrize("text", ['{"a":1e999,"b":2}', '{"a":123456789012345678901234567890}'])
+def test_numbers_beyond_64_bits_are_json_all_the_same(text):
+    assert problem_of(text.encode()) is None
+    assert json.loads(encoded(decoded(text))).keys() == json.loads(text).keys()
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": Infinity}', "{'a': 1}"])
+def test_what_other_parsers_refuse_is_not_json(text):
+    assert problem_of(text.encode()) == "is torn or not JSON"

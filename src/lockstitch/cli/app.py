@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -204,8 +205,15 @@ def run(arguments: list[str] | None = None) -> int:
         return TROUBLE
     except Exception as error:
         shown = getattr(error, "show", None)
-        if shown is None:
+        if shown is not None:  # a mistake in the command line, which typer explains
+            shown()
+            return int(getattr(error, "exit_code", TROUBLE))
+        if os.environ.get("LOCKSTITCH_DEBUG"):
             raise
-        shown()
-        return int(getattr(error, "exit_code", TROUBLE))
+        typer.echo(
+            f"lockstitch: a fault of its own, {type(error).__name__}: {error}. Nothing was"
+            " changed. Please report it, with what LOCKSTITCH_DEBUG=1 shows.",
+            err=True,
+        )
+        return TROUBLE
     return result if isinstance(result, int) else CLEAN

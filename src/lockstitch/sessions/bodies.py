@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-import msgspec
-
 from lockstitch.core import mending, rules
 from lockstitch.core.mending import Policy
 from lockstitch.dialects.base import Dialect
@@ -14,7 +12,7 @@ from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.histories import check_wires
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored
-from lockstitch.sessions.lines import lines
+from lockstitch.sessions.lines import decoded, encoded, lines
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
@@ -90,12 +88,12 @@ class RequestBodies:
         if not edits:
             return line
         log.expect(edits, conversation.label)
-        record: dict[str, Any] = msgspec.json.decode(line)
+        record: dict[str, Any] = decoded(line)
         *outer, field = conversation.label.split(".")
         request = record[outer[0]] if outer else record
         history = request[field]
         dialect = self._dialect or detect(history)
         request[field], _, _ = rewrite_all(dialect, history, edits)
-        new = msgspec.json.encode(record) + b"\n"
+        new = encoded(record)
         log.touched(mending.shown_at(edits[0])[0], [line], [new])
         return new

@@ -26,6 +26,7 @@ from lockstitch.dialects.base import Answers, Wire
 from lockstitch.dialects.messages import Messages
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
 from lockstitch.sessions.line_writing import LineWriter
+from lockstitch.sessions.lines import decoded, encoded
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
@@ -333,12 +334,12 @@ class _Relinking:
         found = _LINKS.findall(line)
         if not any(one.decode(errors="replace") in self._known() for one in found):
             return line
-        record = msgspec.json.decode(line)
+        record = decoded(line)
         uuid, parent = record.get("uuid"), record.get("parentUuid")
         instead = self._own.get(str(uuid), self._instead.get(str(parent), parent))
         if instead in (parent, uuid):
             return line
-        return msgspec.json.encode({**record, "parentUuid": instead}) + b"\n"
+        return encoded({**record, "parentUuid": instead})
 
     def _known(self) -> set[str]:
         return {*self._instead, *self._own}

@@ -34,7 +34,7 @@ from lockstitch.sessions.codex_records import (
 from lockstitch.sessions.codex_turns import dead_ranges
 from lockstitch.sessions.codex_writing import Numbers
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, replaced_at, take_back
-from lockstitch.sessions.lines import lines, problem_of
+from lockstitch.sessions.lines import decoded, lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
 
@@ -152,7 +152,7 @@ class _Reading:
                         self.cut_outputs[payload.call_id] = (line, number)
                     finding = add(classify(payload), number)
                     if finding is not None:
-                        self.captured[Place(number)] = msgspec.json.decode(line)["payload"]
+                        self.captured[Place(number)] = decoded(line)["payload"]
                 elif kind == "event_msg":
                     event = payload.type
                     if event == "item_completed":
@@ -287,8 +287,8 @@ class _Reading:
 def _replacement(payload: Payload) -> Iterator[tuple[Wire, Item]]:
     """The items of a replacement history; slots count from 1, slot 0 is the record itself."""
     try:
-        history = msgspec.json.decode(payload.replacement_history)
-    except msgspec.MsgspecError:
+        history = decoded(bytes(payload.replacement_history))
+    except (ValueError, RecursionError):
         return
     if not isinstance(history, list):
         return

@@ -8,6 +8,7 @@ import msgspec
 
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.dialects.responses import Fields
+from lockstitch.sessions.lines import decoded
 
 
 class EventItem(msgspec.Struct, gc=False):
@@ -61,8 +62,8 @@ SHORT_OUTPUT_BYTES = 600
 def lenient_record(line: bytes) -> Record | None:
     """The record of a line whose fields are not of the types Codex writes; None if it is none."""
     try:
-        found = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = decoded(line)
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("payload"), dict):
         return None
@@ -85,7 +86,7 @@ def lenient_record(line: bytes) -> Record | None:
 def read_evidence(line: bytes, at: int) -> Evidence | None:
     """How a call ended, from the event that says so, or from an output that is live no more."""
     try:
-        record = msgspec.json.decode(line)
+        record = decoded(line)
         payload = record["payload"]
         if record["type"] == "response_item":
             text = _text(payload.get("output"))
@@ -94,7 +95,7 @@ def read_evidence(line: bytes, at: int) -> Evidence | None:
             return Evidence(Outcome.FINISHED, "finished", text, at)
         item = payload["item"] if payload["type"] == "item_completed" else payload
         return _evidence(item, payload["type"], at) if isinstance(item, dict) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return None
 
 

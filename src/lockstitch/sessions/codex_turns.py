@@ -13,7 +13,7 @@ import msgspec
 
 from lockstitch.core.items import Place
 from lockstitch.sessions.cutting import DeadRange, bury
-from lockstitch.sessions.lines import lines
+from lockstitch.sessions.lines import decoded, lines
 from lockstitch.sessions.source import Source
 
 # User messages that Codex itself writes: they are context, not turns, and a rollback does not
@@ -132,9 +132,9 @@ def _events(source: Source) -> Iterator[_Event]:
         for line in lines(stream, source.name):
             number += 1
             try:
-                record = msgspec.json.decode(line)
+                record = decoded(line)
                 kind, payload = record["type"], record["payload"]
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+            except (ValueError, RecursionError, KeyError, TypeError):
                 continue
             if not isinstance(payload, dict):
                 continue

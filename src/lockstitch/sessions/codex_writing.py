@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import IO, Any, Final, NamedTuple
 
-import msgspec
-
 from lockstitch.core import rules
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
@@ -21,6 +19,7 @@ from lockstitch.core.outcomes import Settlement
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 from lockstitch.sessions.line_writing import LineWriter
+from lockstitch.sessions.lines import decoded, encoded
 from lockstitch.sessions.model import Change, Scan
 from lockstitch.sessions.source import Source
 
@@ -50,7 +49,7 @@ def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Ch
     numbering = None
     if headless:
         header, first = _header(source, paginated)
-        line = msgspec.json.encode(header) + b"\n"
+        line = encoded(header)
         if paginated:
             numbering = _Numbering(torn, spent, first=first)
         if numbering is not None and 1 in torn:
@@ -228,7 +227,7 @@ class _Numbering:
     def _looked_at(self, line: bytes, new: bool) -> bytes:
         if not line.strip():
             return line
-        record = msgspec.json.decode(line)
+        record = decoded(line)
         had = record.get("ordinal")
         if not new or had:  # a changed line has its ordinal, a new one has 0
             self._was = (had if isinstance(had, int) else self._was) + 1
@@ -238,7 +237,7 @@ class _Numbering:
         self._next += 1
         if had == ordinal:
             return line
-        return _stretched(msgspec.json.encode(_with_ordinal(record, ordinal)) + b"\n", len(line))
+        return _stretched(encoded(_with_ordinal(record, ordinal)), len(line))
 
 
 _BEFORE: Final = b'{"timestamp":"'
@@ -279,7 +278,7 @@ def _header(source: Source, paginated: bool) -> tuple[dict[str, Any], int]:
     with source.open() as stream:
         for line in stream.read(1 << 20).split(b"\n"):
             try:
-                record = msgspec.json.decode(line)
+                record = decoded(line)
                 payload = record["payload"]
                 # The name of the file has the time too, but in the writer's own time zone.
                 time = time or str(record.get("timestamp") or "")
@@ -289,8 +288,7 @@ def _header(source: Source, paginated: bool) -> tuple[dict[str, Any], int]:
                 if record["type"] == "turn_context" and not cwd:
                     cwd = str(payload.get("cwd") or "")
             except (
-                msgspec.MsgspecError,
-                UnicodeDecodeError,
+                ValueError,
                 RecursionError,
                 KeyError,
                 TypeError,

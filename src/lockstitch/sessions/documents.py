@@ -18,6 +18,7 @@ from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
+from lockstitch.sessions.lines import decoded, encoded
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
@@ -86,8 +87,8 @@ def elements(source: Source) -> Iterator[Any]:
     for piece in _pieces(source):
         if isinstance(piece, Element):
             try:
-                yield msgspec.json.decode(piece.text)
-            except msgspec.MsgspecError:
+                yield decoded(piece.text)
+            except (ValueError, RecursionError):
                 yield None
 
 
@@ -138,8 +139,8 @@ def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tupl
 
 def _decoded(element: Element) -> Wire | None:
     try:
-        wire = msgspec.json.decode(element.text)
-    except msgspec.MsgspecError:
+        wire = decoded(element.text)
+    except (ValueError, RecursionError):
         return None
     return wire if isinstance(wire, dict) else None
 
@@ -208,8 +209,8 @@ class _Writer:
     def _laid_out(self, wire: Wire) -> str:
         """A new element, indented as the first one is."""
         lead = self._first_lead or ""
-        encoded = msgspec.json.encode(wire)
+        text = encoded(wire)[:-1]
         if "\n" not in lead:
-            return encoded.decode()
+            return text.decode()
         indent = lead.rsplit("\n", 1)[1]
-        return msgspec.json.format(encoded, indent=2).decode().replace("\n", "\n" + indent)
+        return msgspec.json.format(text, indent=2).decode().replace("\n", "\n" + indent)

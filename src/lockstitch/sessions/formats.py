@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
-
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import by_name
 from lockstitch.sessions.bodies import RequestBodies, list_path
@@ -15,7 +13,7 @@ from lockstitch.sessions.codex import CodexRollout
 from lockstitch.sessions.codex_records import RECORD_TYPES
 from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, NotASession
-from lockstitch.sessions.lines import BYTE_ORDER_MARK, lines
+from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
 from lockstitch.sessions.model import Format
 from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
@@ -95,8 +93,8 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if number >= LOOK_AT_LINES:
                 break
             try:
-                record = msgspec.json.decode(line)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                record = decoded(line)
+            except (ValueError, RecursionError):
                 continue
             if not isinstance(record, dict):
                 continue

@@ -9,8 +9,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
-import msgspec
-
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -18,7 +16,7 @@ from lockstitch.core.mending import Edit, Policy
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
-from lockstitch.sessions.lines import BLOCK_BYTES, lines
+from lockstitch.sessions.lines import BLOCK_BYTES, decoded, encoded, lines
 from lockstitch.sessions.model import Scan
 from lockstitch.sessions.source import Source
 
@@ -152,13 +150,13 @@ class LineWriter:
         self, number: int, line: bytes, touch: Touch | None
     ) -> tuple[list[bytes], list[bytes]]:
         """What stands in place of a line, and what is to be written at the end."""
-        record = msgspec.json.decode(line)
+        record = decoded(line)
         wire = self._envelope.open(record)
         left, arrivals, ahead = self._rewriter.rewrite(number, wire)
         if left is None:
             self._envelope.drop(record)
-        written = [(_line(self._envelope.make_before(record, one)), True) for one in ahead]
-        made = [_line(self._envelope.make(record, one)) for one in arrivals]
+        written = [(encoded(self._envelope.make_before(record, one)), True) for one in ahead]
+        made = [encoded(self._envelope.make(record, one)) for one in arrivals]
         later: list[bytes] = []
         if self._late is not None and number > self._late:
             made, later = [], made
@@ -167,7 +165,7 @@ class LineWriter:
             whole = line if line.endswith(b"\n") or not made else line + b"\n"
             written.append((whole, False))
         elif left is not None:
-            changed = _line(self._envelope.close(record, left))
+            changed = encoded(self._envelope.close(record, left))
             written.append((self._as_long(line, changed), True))
         written += [(one, True) for one in made]
         filling = [self._fill(number, line)] if left is None and self._fill is not None else []
@@ -183,7 +181,3 @@ class LineWriter:
         if self._fill is None or missing <= 0:
             return changed
         return changed[:-1] + b" " * missing + b"\n"
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(record) + b"\n"

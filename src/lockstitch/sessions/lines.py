@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import BinaryIO
+import json
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -33,12 +34,33 @@ def problem_of(line: bytes) -> str | None:
     except UnicodeDecodeError:
         return "is not UTF-8"
     try:
-        msgspec.json.decode(line)
+        decoded(line)
     except RecursionError:
         return "is nested too deeply"
-    except msgspec.MsgspecError:
+    except ValueError:
         return "is torn or not JSON"
     return None
+
+
+def decoded(text: bytes | str) -> Any:
+    """A record. Raises `ValueError` if it is not JSON, and `RecursionError` if it is too deep."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        # JSON all the same, if only its numbers are beyond 64 bits.
+        return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def encoded(record: Any) -> bytes:
+    """A record as one line, with its newline."""
+    try:
+        return msgspec.json.encode(record) + b"\n"
+    except (OverflowError, ValueError, msgspec.MsgspecError):
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class _Bounded(io.RawIOBase):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
-import msgspec
-
 from lockstitch.core import rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -15,7 +13,7 @@ from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.sessions.line_writing import LineWriter
-from lockstitch.sessions.lines import lines, problem_of
+from lockstitch.sessions.lines import decoded, lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan
 from lockstitch.sessions.source import Source
 
@@ -85,12 +83,11 @@ class Bare:
 
 def read_objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
     """Each line that is not blank: its number and its object, or None and what is wrong."""
-    decode = msgspec.json.Decoder().decode
     with source.open() as stream:
         for number, line in enumerate(lines(stream, source.name), 1):
             try:
-                record = decode(line)
-            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                record = decoded(line)
+            except (ValueError, RecursionError):
                 if line.strip():
                     yield number, None, problem_of(line) or "cannot be decoded"
                 continue

@@ -1,0 +1,27 @@
+"""The package itself: every name is there, and none is imported before it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import lockstitch
+
+
+@pytest.mark.parametrize("name", lockstitch.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(lockstitch, name).__name__ == name
+    assert name in dir(lockstitch)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = lockstitch.nonsense
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import sys, lockstitch; print([m for m in sys.modules if m.startswith('lockstitch.')])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

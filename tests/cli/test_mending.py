@@ -153,3 +153,12 @@ def test_a_folder_that_is_not_there_is_told_so(session):
     code, _, err = lockstitch("mend", "s.jsonl", "-o", "missing/out.jsonl")
     assert code == 2
     assert "missing: cannot be written: No such file or directory" in err
+
+
+def test_a_clean_file_is_copied_whole_or_not_at_all(session):
+    session.write_bytes(WHOLE)
+    session.with_name("folder").mkdir()
+    code, _, err = lockstitch("mend", "s.jsonl", "-o", "folder", "--force")
+    assert code == 2
+    assert "folder: cannot be written: Is a directory" in err
+    assert names(session) == ["folder", "s.jsonl"]

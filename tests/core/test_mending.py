@@ -9,6 +9,7 @@ import pytest
 from lockstitch.core import families, rules
 from lockstitch.core.families import CUSTOM, FUNCTION, MCP_APPROVAL
 from lockstitch.core.findings import Finding
+from lockstitch.core.groups import Cut
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.mending import (
     Drop,
@@ -24,23 +25,10 @@ from lockstitch.core.mending import (
     shown_at,
 )
 from lockstitch.core.outcomes import NEVER_STARTED_TEXT, UNKNOWN_TEXT, Evidence, Outcome
-from lockstitch.core.pairing import Cut, Order, Pairing, pair
+from lockstitch.core.pairing import Order, Pairing
+from tests.core.built import SAID, USER, call, output, pair, reasoning
 
-USER = Item(Part.INPUT)
-SAID = Item(Part.MODEL)
 FINISHED = Evidence(Outcome.FINISHED, "finished with exit code 0", "21 degrees", at=4)
-
-
-def call(key="a", family=FUNCTION, **more):
-    return Item(Part.CALL, family, key, **more)
-
-
-def output(key="a", family=FUNCTION, **more):
-    return Item(Part.OUTPUT, family, key, **more)
-
-
-def reasoning(id="rs_1"):
-    return Item(Part.REASONING, id=id)
 
 
 def planned(*items, policy=None, order=Order.ANYWHERE, evidence=None):

@@ -12,27 +12,15 @@ from hypothesis import strategies as st
 
 from lockstitch.core import families, rules, seen
 from lockstitch.core.families import CUSTOM, FUNCTION, LOCAL_SHELL, MCP_APPROVAL, PROGRAM
+from lockstitch.core.groups import Cut
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Evidence, Outcome
-from lockstitch.core.pairing import Cut, Order, Pairing, pair
+from lockstitch.core.pairing import Order, Pairing
+from tests.core.built import SAID, USER, call, output, pair, reasoning
 from tests.generated import examples
 
-USER = Item(Part.INPUT)
-SAID = Item(Part.MODEL)
 REFERENCE = Item(Part.REFERENCE)
 FINISHED = Evidence(Outcome.FINISHED, "finished with exit code 0", "ok", at=1)
-
-
-def call(key="a", family=FUNCTION, **more):
-    return Item(Part.CALL, family, key, **more)
-
-
-def output(key="a", family=FUNCTION, **more):
-    return Item(Part.OUTPUT, family, key, **more)
-
-
-def reasoning(id="rs_1"):
-    return Item(Part.REASONING, id=id)
 
 
 def found(*items, order=Order.ANYWHERE, anchored=False):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lockstitch.core import families
 from lockstitch.core.families import FUNCTION, LOCAL_SHELL, PROGRAM, TOOL_SEARCH
 from lockstitch.core.items import Item, Part
-from lockstitch.core.pairing import pair
 from lockstitch.core.trimming import cut_points, newest
+from tests.core.built import pair
 from tests.generated import examples
 
 USER = Item(Part.INPUT)

@@ -94,15 +94,15 @@ def _beside(path: Path) -> Path:
 
 
 def _deliver(ready: Mending, target: Path | None, options: Options, said: TextIO) -> None:
-    made = ready.path if ready.path is not None else ready.source.path
     if target is None:
+        made = ready.path if ready.path is not None else ready.source.path
         with made.open("rb") as mended_copy:
             shutil.copyfileobj(mended_copy, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     if ready.path is None:
         if options.out is not None:
-            shutil.copyfile(made, target)
+            put_in_place(ready, target, backup=False)
             print(f"Wrote {printable(str(target))}, unchanged.", file=said)
         return
     backup = put_in_place(ready, target, backup=options.in_place)

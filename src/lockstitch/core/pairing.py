@@ -8,7 +8,7 @@ What to do about a finding is not decided here (`mending`)."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -569,13 +569,3 @@ def _names(call: OpenCall, key: str, output: Item) -> bool:
 
 def _output_type(item: Item) -> str:
     return item.family.output_type if item.family is not None else "an output"
-
-
-def pair(
-    items: Iterable[tuple[Item, int]], order: Order = Order.ANYWHERE, *, anchored: bool = False
-) -> list[Finding]:
-    """What is wrong with a whole history, given as core items with their positions."""
-    pairing = Pairing(order)
-    for item, at in items:
-        pairing.add(item, at)
-    return pairing.finish(anchored=anchored)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import IO
 
 import msgspec
 
@@ -31,7 +30,7 @@ from lockstitch.sessions.agents_sqlite_tables import (
     decode,
     find_tables,
 )
-from lockstitch.sessions.model import Change, Scan
+from lockstitch.sessions.model import Change, Scan, Sink
 from lockstitch.sessions.source import Source
 
 LOOK_AT_ROWS = 200
@@ -75,7 +74,7 @@ class AgentsDatabase:
                         )
         return scan
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         assert isinstance(scan, RowScan), "a scan of another format"
         return agents_sqlite_writing.write(source, out, scan, policy)
 

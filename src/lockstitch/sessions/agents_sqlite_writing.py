@@ -12,7 +12,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
@@ -23,11 +23,11 @@ from lockstitch.sessions.agents_sqlite_opening import opened, text
 from lockstitch.sessions.agents_sqlite_rows import Fate, Made, Rows
 from lockstitch.sessions.agents_sqlite_tables import RowScan, Tables, Thread, decode, quoted
 from lockstitch.sessions.errors import CannotWrite
-from lockstitch.sessions.model import Change
+from lockstitch.sessions.model import Change, Sink
 from lockstitch.sessions.source import Source
 
 
-def write(source: Source, out: IO[bytes], scan: RowScan, policy: Policy) -> list[Change]:
+def write(source: Source, out: Sink, scan: RowScan, policy: Policy) -> list[Change]:
     """Write the database with the findings of ``scan`` mended, as one file."""
     plans = [_Plan(thread, policy) for thread in scan.conversations if isinstance(thread, Thread)]
     plans = [plan for plan in plans if plan.edits or plan.torn]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import Any
 
 from lockstitch.core import mending, rules
 from lockstitch.core.mending import Policy
@@ -13,7 +13,7 @@ from lockstitch.histories import check_wires
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored
 from lockstitch.sessions.lines import decoded, encoded, lines
-from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
 from lockstitch.sessions.splitting import LIST_FIELDS
@@ -64,7 +64,7 @@ class RequestBodies:
                 broken.append(Conversation(findings=findings, label=label, line=number))
         return Scan(format=self.name, conversations=broken, records=records, word="item")
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         by_line = {one.line: one for one in scan.conversations}
         changes: list[Change] = []
         with source.open() as stream:

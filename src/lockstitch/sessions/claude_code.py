@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ from lockstitch.dialects.messages import Messages
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, encoded
-from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
 
@@ -59,7 +59,7 @@ class ClaudeTranscript:
             reading.read(source)
         return reading.result(anchored=anchored)
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         links = _Relinking()
         writer = LineWriter(scan, _DIALECT, links, policy)
         if writer.idle:

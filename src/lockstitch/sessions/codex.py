@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ from lockstitch.sessions.codex_turns import dead_ranges
 from lockstitch.sessions.codex_writing import Numbers
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, replaced_at, take_back
 from lockstitch.sessions.lines import decoded, lines, problem_of
-from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 
 _RESPONSES: Final = Responses()
@@ -81,7 +81,7 @@ class CodexRollout:
                 continue
             return reading.result(anchored=anchored)
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         return codex_writing.write(source, out, scan, policy)
 
 

@@ -25,7 +25,6 @@ class Payload(Fields, gc=False):
     output: msgspec.Raw = msgspec.Raw()
     item: EventItem | None = None
     replacement_history: msgspec.Raw = msgspec.Raw()
-    num_turns: Any = None
     history_mode: Any = None
 
 
@@ -72,7 +71,6 @@ def lenient_record(line: bytes) -> Record | None:
     item = inner.get("item")
     payload = Payload(
         **fields,
-        num_turns=inner.get("num_turns"),
         history_mode=inner.get("history_mode"),
         item=EventItem(item.get("type"), item.get("id")) if isinstance(item, dict) else None,
         replacement_history=msgspec.Raw(msgspec.json.encode(inner.get("replacement_history"))),

@@ -8,7 +8,7 @@ shortened one is filled up, and an output goes to the end if no message stands b
 from __future__ import annotations
 
 import re
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lockstitch.core import rules
 from lockstitch.core.families import Family
@@ -20,7 +20,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, encoded
-from lockstitch.sessions.model import Change, Scan
+from lockstitch.sessions.model import Change, Scan, Sink
 from lockstitch.sessions.source import Source
 
 
@@ -36,7 +36,7 @@ class Numbers(NamedTuple):
     it can stand anywhere behind the call, at the end of the file too."""
 
 
-def write(source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+def write(source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
     """Write the rollout with the findings of ``scan`` mended."""
     paginated, spent, last_said = scan.facts
     findings = scan.conversations[0].findings

@@ -4,7 +4,7 @@ LiveKit `ChatContext`. Read and written element by element (`splitting`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
 from lockstitch.sessions.lines import decoded, encoded
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
-from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 from lockstitch.sessions.splitting import Element, Field, ListField, Piece, Splitter, Text
 
@@ -56,7 +56,7 @@ class JsonDocument:
             scan.lines = _lines(source, {f.place.at for f in conversation.findings})
         return scan
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         conversation = scan.conversations[0]
         edits = mending.plan(conversation.findings, policy)
         broken = {f.place.at: f for f in conversation.findings if f.rule is rules.UNDECODABLE}
@@ -157,7 +157,7 @@ class _Writer:
     """Writes pieces, some of them changed; keeps commas and indentation right."""
 
     def __init__(
-        self, out: IO[bytes], rewriter: Rewriter, broken: dict[int, Finding], log: ChangeLog
+        self, out: Sink, rewriter: Rewriter, broken: dict[int, Finding], log: ChangeLog
     ) -> None:
         self._out = out
         self._log = log

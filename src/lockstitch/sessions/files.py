@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
@@ -33,11 +33,13 @@ class Mending:
     """A mended file that is ready, and what was done to it. Nothing is in its place yet."""
 
     source: Source
-    path: Path | None
+    path: Path | None = None
     """The mended copy; None if there was nothing to mend."""
     changes: list[Change] = field(default_factory=list)
     left: Scan | None = None
     """The last reading: what the policy left unmended."""
+    folder: Path
+    """Where work in progress is kept, on the file system of the target."""
     stamp: list[tuple[str, int, int]] = field(default_factory=list)
     """What the source looked like when it was read."""
 
@@ -57,19 +59,19 @@ def mended(
     policy = policy if policy is not None else Policy()
     kind = detect_format(source, dialect)
     with _scratch(beside) as folder:
-        result = Mending(source=source, path=None, stamp=stamp(source.path))
-        _rounds(result, kind, policy, folder, anchored)
+        result = Mending(source=source, folder=folder, stamp=stamp(source.path))
+        _rounds(result, kind, policy, anchored)
         yield result
 
 
-def _rounds(result: Mending, kind: Format, policy: Policy, folder: Path, anchored: bool) -> None:
+def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> None:
     current = result.source
     for turn in range(mending.MOST_ROUNDS):
         scan = kind.scan(current, anchored=anchored)
         result.left = scan
         if not any(conversation.findings for conversation in scan.conversations):
             return
-        path = folder / f"{turn}-{result.source.path.name}"
+        path = result.folder / f"{turn}-{result.source.path.name}"
         with path.open("wb") as raw:
             changes = _write(kind, current, raw, scan, policy)
         if not changes:
@@ -104,7 +106,7 @@ def _write(
     kind: Format, source: Source, raw: IO[bytes], scan: Scan, policy: Policy
 ) -> list[Change]:
     out = source.compressing(raw)
-    changes = kind.write(source, cast("IO[bytes]", _Blamed(out)), scan, policy)
+    changes = kind.write(source, _Blamed(out), scan, policy)
     if out is not raw:
         out.close()
     return changes
@@ -127,10 +129,10 @@ class _Blamed:
 
 
 def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
-    """Move the mended copy to ``target``, at once and whole; the path of the backup, if any.
+    """Move the mended copy to ``target``, at once and whole; the path of the backup, if any. What
+    needed no mending is copied as it is.
 
     Raises `CannotWrite`, and leaves the target as it was, if the source changed meanwhile."""
-    assert ready.path is not None
     source = ready.source.path
     if not _unchanged(ready):
         raise CannotWrite(
@@ -144,14 +146,18 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
             "that has it open, or name another place."
         )
     try:
+        made = ready.path
+        if made is None:
+            made = ready.folder / "copy"
+            shutil.copyfile(source, made)
         # The times too: a client that finds its last session by them must not find another one.
-        shutil.copystat(source, ready.path)
-        _sync(ready.path)
+        shutil.copystat(source, made)
+        _sync(made)
         kept = None
         if backup:
             kept = _backup_path(target)
             shutil.copy2(source, kept)
-        _replace(ready.path, target, kept)
+        _replace(made, target, kept)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
@@ -164,12 +170,12 @@ def _replace(made: Path, target: Path, kept: Path | None) -> None:
     `-wal` beside the new file would be written into it. If the rename fails, it comes back."""
     moved: list[tuple[Path, Path]] = []
     try:
-        for companion in companions(target) if kept else ():
-            assert kept is not None
-            suffix = companion.name.removeprefix(target.name)
-            beside_backup = kept.with_name(kept.name + suffix)
-            os.replace(companion, beside_backup)
-            moved.append((beside_backup, companion))
+        if kept is not None:
+            for companion in companions(target):
+                suffix = companion.name.removeprefix(target.name)
+                beside_backup = kept.with_name(kept.name + suffix)
+                os.replace(companion, beside_backup)
+                moved.append((beside_backup, companion))
         os.replace(made, target)
     except OSError:
         for beside_backup, companion in moved:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
@@ -17,7 +17,7 @@ from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.lines import BLOCK_BYTES, decoded, encoded, lines
-from lockstitch.sessions.model import Scan
+from lockstitch.sessions.model import Scan, Sink
 from lockstitch.sessions.source import Source
 
 
@@ -92,7 +92,7 @@ class LineWriter:
     def write(
         self,
         source: Source,
-        out: IO[bytes],
+        out: Sink,
         touch: Touch | None = None,
         *,
         fill: Fill | None = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -97,6 +97,12 @@ class Change:
     """Is what stood before gone, and nowhere else in the file?"""
 
 
+class Sink(Protocol):
+    """Where a format writes."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
 class Format(Protocol):
     """A kind of session file."""
 
@@ -106,6 +112,6 @@ class Format(Protocol):
         """Read it once (twice, where a second reading is needed) and say what is wrong."""
         ...
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         """Write it with the findings of ``scan`` mended; no changes means nothing to mend."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from lockstitch.core import rules
 from lockstitch.core.findings import Finding
@@ -14,7 +14,7 @@ from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, lines, problem_of
-from lockstitch.sessions.model import Change, Conversation, Scan
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 
 
@@ -54,7 +54,7 @@ class PlainLines:
         scan = Scan(format=self.name, conversations=[conversation], records=records, facts=dialect)
         return pairing, scan
 
-    def write(self, source: Source, out: IO[bytes], scan: Scan, policy: Policy) -> list[Change]:
+    def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         writer = LineWriter(scan, scan.facts, Bare(), policy)
         if writer.idle:
             return []

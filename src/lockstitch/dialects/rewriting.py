@@ -152,9 +152,14 @@ def capture(
     dialect: Dialect, edits: Iterable[Edit], fetch: Callable[[int], Wire]
 ) -> dict[Place, Wire]:
     """The outputs that these edits move, as they are now."""
-    captured: dict[Place, Wire] = {}
-    for edit in edits:
-        if isinstance(edit, Move):
-            _, (piece,) = dialect.take(fetch(edit.place.at), {edit.place.slot})
-            captured[edit.place] = piece
-    return captured
+    return {
+        edit.place: output_at(dialect, fetch(edit.place.at), edit.place.slot)
+        for edit in edits
+        if isinstance(edit, Move)
+    }
+
+
+def output_at(dialect: Dialect, wire: Wire, slot: int) -> Wire:
+    """The output in one slot of a wire item, to be kept until it is put elsewhere."""
+    _, (output,) = dialect.take(wire, {slot})
+    return output

@@ -15,7 +15,7 @@ from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
-from lockstitch.dialects.rewriting import Rewriter
+from lockstitch.dialects.rewriting import Rewriter, output_at
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
 from lockstitch.sessions.lines import decoded, encoded
@@ -124,9 +124,9 @@ def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tupl
         for item in dialect.read(wire):
             finding = pairing.add(item, piece.index)
             if finding is not None:
-                conversation.captured[Place(piece.index, item.slot)] = dialect.take(
-                    wire, {item.slot}
-                )[1][0]
+                conversation.captured[Place(piece.index, item.slot)] = output_at(
+                    dialect, wire, item.slot
+                )
     scan = Scan(
         format=name if dialect.name != "livekit" else "livekit",
         conversations=[conversation],

@@ -12,6 +12,7 @@ from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
+from lockstitch.dialects.rewriting import output_at
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink
@@ -48,9 +49,9 @@ class PlainLines:
             for item in dialect.read(wire):
                 finding = pairing.add(item, number)
                 if finding is not None:
-                    conversation.captured[Place(number, item.slot)] = dialect.take(
-                        wire, {item.slot}
-                    )[1][0]
+                    conversation.captured[Place(number, item.slot)] = output_at(
+                        dialect, wire, item.slot
+                    )
         scan = Scan(format=self.name, conversations=[conversation], records=records, facts=dialect)
         return pairing, scan
 

@@ -24,6 +24,7 @@ from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.dialects.base import Answers, Wire
 from lockstitch.dialects.messages import Messages
+from lockstitch.dialects.rewriting import output_at
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, encoded
@@ -102,11 +103,9 @@ class _Reading:
                 if range_ is not None:
                     take_back(chain.pairing, item, range_, wire.get("content"), number)
                     continue
-                finding = chain.pairing.add(item, number)
-                if finding is not None:
-                    chain.captured[Place(number, item.slot)] = _DIALECT.take(wire, {item.slot})[1][
-                        0
-                    ]
+                if chain.pairing.add(item, number) is not None:
+                    place = Place(number, item.slot)
+                    chain.captured[place] = output_at(_DIALECT, wire, item.slot)
 
     def _chain(self, record: dict[str, Any]) -> _Chain:
         name = ""

@@ -170,6 +170,68 @@ def mend(
     raise typer.Exit(run(path, options))
 
 
+@app.command()
+def emulate(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")
+    ] = 8765,
+    seed: Annotated[int, typer.Option(help="What ids follow from.")] = 0,
+    script: Annotated[
+        Path | None,
+        typer.Option(help="What the model says: a .yaml, .json or .py file.", show_default=False),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help='A fault, such as "status code=429 times=2".', show_default=False),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Write all that goes over the wire here, as JSONL.", show_default=False),
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="List the faults, and what each does.")
+    ] = False,
+    api_key: Annotated[
+        str,
+        typer.Option(
+            help="The only key that is taken; default: any.",
+            envvar="LOCKSTITCH_EMULATOR_KEY",
+            show_default=False,
+            show_envvar=True,
+        ),
+    ] = "",
+    pace: Annotated[
+        float, typer.Option(min=0, help="Seconds between two events of a stream.")
+    ] = 0.0,
+    connection_minutes: Annotated[
+        float, typer.Option(min=0.01, help="How long a WebSocket connection lives.")
+    ] = 60.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+) -> None:
+    """Be a strict OpenAI-compatible provider on loopback that breaks on command.
+
+    Speaks Responses (HTTP, SSE, WebSocket), Conversations, Realtime, Chat Completions and
+    Anthropic Messages. Ctrl-C stops it and tells what happened."""
+    from lockstitch.cli.emulating import Options, list_faults, run
+
+    if faults:
+        raise typer.Exit(list_faults())
+    options = Options(
+        host=host,
+        port=port,
+        seed=seed,
+        script=script,
+        faults=tuple(fault or ()),
+        record=record,
+        key=api_key,
+        pace=pace,
+        connection_minutes=connection_minutes,
+        quiet=quiet,
+    )
+    raise typer.Exit(run(options))
+
+
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,

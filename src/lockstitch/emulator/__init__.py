@@ -1,0 +1,55 @@
+"""A strict OpenAI-compatible provider on loopback, which breaks on command.
+
+The opposite side of everything else here: written from what providers do, and importing nothing
+from the rest of Lockstitch, so that a misreading cannot cancel itself out."""
+
+from lockstitch.emulator.clock import RealClock, VirtualClock
+from lockstitch.emulator.errors import (
+    BadScript,
+    CannotListen,
+    EmulatorError,
+    NotAsExpected,
+    UnknownFault,
+)
+from lockstitch.emulator.expectations import Expected, problems
+from lockstitch.emulator.replies import (
+    Asked,
+    Draft,
+    Reply,
+    call,
+    custom_call,
+    item,
+    reasoning,
+    refusal,
+    reply,
+    text,
+)
+from lockstitch.emulator.script import Script, load
+from lockstitch.emulator.server import Emulator
+from lockstitch.emulator.world import Settings
+
+__all__ = [
+    "Asked",
+    "BadScript",
+    "CannotListen",
+    "Draft",
+    "Emulator",
+    "EmulatorError",
+    "Expected",
+    "NotAsExpected",
+    "RealClock",
+    "Reply",
+    "Script",
+    "Settings",
+    "UnknownFault",
+    "VirtualClock",
+    "call",
+    "custom_call",
+    "item",
+    "load",
+    "problems",
+    "reasoning",
+    "refusal",
+    "reply",
+    "text",
+]

@@ -1,0 +1,200 @@
+"""`/_emulator/…`: read what happened, say what happens next, and check that it did.
+
+For tests in any language. What changes something takes JSON alone, so that no web page can send
+it unasked; when a key was chosen, it is needed here too."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from lockstitch.emulator.clock import VirtualClock
+from lockstitch.emulator.conversations import Conversations
+from lockstitch.emulator.errors import BadScript, EmulatorError
+from lockstitch.emulator.expectations import Expected, problems
+from lockstitch.emulator.reception import check_key
+from lockstitch.emulator.record import Entry
+from lockstitch.emulator.refusals import Refused
+from lockstitch.emulator.responses import Responses
+from lockstitch.emulator.script import Script, from_data
+from lockstitch.emulator.world import World
+
+HOME = "/_emulator"
+
+_encode = msgspec.json.Encoder().encode
+
+Handler = Callable[[web.Request], Awaitable[Any]]
+Body = TypeVar("Body")
+
+
+class AdminDoor:
+    def __init__(
+        self,
+        world: World,
+        script: Script,
+        responses: Responses,
+        conversations: Conversations,
+        *,
+        reset: Callable[[], None],
+        speak: Callable[..., Awaitable[None]],
+    ) -> None:
+        self._world = world
+        self._script = script
+        self._responses = responses
+        self._conversations = conversations
+        self._reset = reset
+        self._speak = speak
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get(HOME, self._wrapped(self.overview)),
+            web.get(f"{HOME}/record", self._wrapped(self.record)),
+            web.get(f"{HOME}/requests", self._wrapped(self.requests)),
+            web.get(f"{HOME}/violations", self._wrapped(self.violations)),
+            web.get(f"{HOME}/state", self._wrapped(self.state)),
+            web.get(f"{HOME}/faults", self._wrapped(self.faults)),
+            web.post(f"{HOME}/faults", self._wrapped(self.arm)),
+            web.delete(f"{HOME}/faults", self._wrapped(self.disarm)),
+            web.post(f"{HOME}/turns", self._wrapped(self.turns)),
+            web.post(f"{HOME}/speak", self._wrapped(self.speak)),
+            web.post(f"{HOME}/forget", self._wrapped(self.forget)),
+            web.post(f"{HOME}/clock", self._wrapped(self.clock)),
+            web.post(f"{HOME}/reset", self._wrapped(self.reset)),
+            web.post(f"{HOME}/assert", self._wrapped(self.expect)),
+        ]
+
+    def _wrapped(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            try:
+                if self._world.settings.key:
+                    check_key(self._world.settings.key, request)
+                if request.method != "GET" and request.content_type != "application/json":
+                    return _answer({"error": "Send Content-Type: application/json."}, 415)
+                return _answer(await handler(request))
+            except Refused as refused:
+                return _answer(refused.body(), refused.status)
+            except (EmulatorError, msgspec.MsgspecError) as problem:
+                return _answer({"error": str(problem)}, 400)
+
+        return handle
+
+    async def overview(self, request: web.Request) -> Any:
+        record = self._world.record
+        return {
+            "seed": self._world.settings.seed,
+            "requests": dict(record.requests),
+            "violations": dict(record.broken),
+            "struck": dict(record.struck),
+            "forgotten_entries": record.dropped,
+            "turns_left": len(self._script.left()),
+        }
+
+    async def record(self, request: web.Request) -> Any:
+        return {"entries": self._entries(lambda entry: True)}
+
+    async def requests(self, request: web.Request) -> Any:
+        return {"entries": self._entries(lambda entry: not entry.sent)}
+
+    async def violations(self, request: web.Request) -> Any:
+        return {"entries": self._entries(lambda entry: entry.broke is not None)}
+
+    def _entries(self, wanted: Callable[[Entry], bool]) -> list[dict[str, Any]]:
+        return [entry.readable() for entry in self._world.record.entries() if wanted(entry)]
+
+    async def state(self, request: web.Request) -> Any:
+        return {
+            "responses": self._responses.ids_stored(),
+            "conversations": [
+                {"id": each.id, "locked": each.locked, "items": list(each.items.values())}
+                for each in self._conversations.all()
+            ],
+        }
+
+    async def faults(self, request: web.Request) -> Any:
+        return {
+            "faults": [
+                {"fault": fault.text, "struck": fault.struck, "spent": not fault.left}
+                for fault in self._world.faults.all()
+            ]
+        }
+
+    async def arm(self, request: web.Request) -> Any:
+        """`{"fault": "cut …"}` or `{"faults": […]}`: all of them, or none."""
+        body = await _body(request, _Arm)
+        asked = [*body.faults, *([body.fault] if body.fault else [])]
+        self._world.faults.arm_all(asked)
+        return await self.faults(request)
+
+    async def disarm(self, request: web.Request) -> Any:
+        self._world.faults.clear()
+        return {"faults": []}
+
+    async def turns(self, request: web.Request) -> Any:
+        body = await _body(request, _Turns)
+        turns = from_data(body.turns)
+        for turn in turns:
+            self._script.add(turn)
+        return {"turns_left": len(self._script.left())}
+
+    async def speak(self, request: web.Request) -> Any:
+        body = await _body(request, _Speak)
+        await self._speak(body.text, responds=body.responds)
+        return {"spoken": body.text}
+
+    async def forget(self, request: web.Request) -> Any:
+        body = await _body(request, _Forget)
+        self._responses.forget(body.response)
+        return {"forgotten": body.response or "everything"}
+
+    async def clock(self, request: web.Request) -> Any:
+        body = await _body(request, _Advance)
+        clock = self._world.clock
+        if not isinstance(clock, VirtualClock):
+            raise BadScript("This emulator runs on the real clock, which cannot be moved.")
+        clock.advance(body.advance)
+        return {"now": clock.now()}
+
+    async def reset(self, request: web.Request) -> Any:
+        self._reset()
+        return {"reset": True}
+
+    async def expect(self, request: web.Request) -> Any:
+        """200 if all is as expected; 409 and what is not otherwise."""
+        expected = await _body(request, Expected)
+        found = problems(expected, self._world, self._script)
+        if found:
+            raise web.HTTPConflict(
+                body=_encode({"ok": False, "problems": found}), content_type="application/json"
+            )
+        return {"ok": True}
+
+
+class _Arm(msgspec.Struct, forbid_unknown_fields=True):
+    fault: str = ""
+    faults: list[str] = []
+
+
+class _Turns(msgspec.Struct, forbid_unknown_fields=True):
+    turns: list[Any]
+
+
+class _Speak(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    responds: bool = True
+
+
+class _Forget(msgspec.Struct, forbid_unknown_fields=True):
+    response: str | None = None
+
+
+class _Advance(msgspec.Struct, forbid_unknown_fields=True):
+    advance: float
+
+
+async def _body(request: web.Request, of: type[Body]) -> Body:
+    return msgspec.json.decode(await request.read() or b"{}", type=of)
+
+
+def _answer(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=_encode(value), status=status, content_type="application/json")

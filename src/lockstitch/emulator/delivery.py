@@ -1,0 +1,152 @@
+"""Carries a stream of events to the client, with the faults that strike it.
+
+A sink is one transport: it frames an event, sends it, and can end the connection in every way a
+network can. The two sinks are `sse` and `frames`."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Protocol
+
+from lockstitch.emulator.clock import Clock
+from lockstitch.emulator.events import Event
+from lockstitch.emulator.faults import ENDS, Fault
+from lockstitch.emulator.striking import Close, Cut, Finish, Send, Step, Strikes, Wait
+
+# A burst of events gives others their turn this often.
+EVENTS_A_TURN = 64
+# The close code that is never sent: the connection just ended.
+ABNORMAL = 1006
+# Long enough for loopback to hand over what was written before a reset.
+RESET_GRACE_SECONDS = 0.02
+
+
+class Delivered(Enum):
+    """How a delivery ended."""
+
+    WHOLE = "whole"
+    # The connection was cut; the provider keeps what was asked, or forgets it.
+    CUT = "cut"
+    CUT_BUT_KEPT = "cut but kept"
+
+
+class Sink(Protocol):
+    def framed(self, event: Event) -> bytes:
+        """The bytes of the event on this transport."""
+
+    async def send(self, event: Event) -> None: ...
+
+    async def write(self, data: bytes) -> None:
+        """Bytes of framed events: whole ones, or pieces."""
+
+    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
+        """End the connection: after `rest`, in the way that `how` says."""
+
+    async def close(self, code: int, fault: Fault) -> None:
+        """Close a WebSocket with this code."""
+
+    def struck(self, fault: Fault, data: bytes = b"") -> None:
+        """Record that a fault struck this stream."""
+
+
+Finisher = Callable[[Fault], Iterable[Event]]
+Commit = Callable[[], None]
+
+
+async def deliver(
+    sink: Sink,
+    events: Iterable[Event],
+    strikes: Strikes,
+    clock: Clock,
+    *,
+    pace: float = 0.0,
+    finish: Finisher | None = None,
+    commit: Commit | None = None,
+) -> Delivered:
+    """Send all events.
+
+    `finish` gives the last ones when a fault ends the response early. `commit` is called once,
+    just before the event that ends the response goes out: whoever sees the end can build on it."""
+    if strikes:
+        return await _struck(sink, iter(events), strikes, clock, pace, finish, commit)
+    for sent, event in enumerate(events, 1):
+        if commit is not None and event.name in ENDS:
+            commit()
+        await sink.send(event)
+        if pace:
+            await clock.sleep(pace)
+        elif not sent % EVENTS_A_TURN:
+            await asyncio.sleep(0)
+    return Delivered.WHOLE
+
+
+async def _struck(  # noqa: PLR0917
+    sink: Sink,
+    events: Iterator[Event],
+    strikes: Strikes,
+    clock: Clock,
+    pace: float,
+    finish: Finisher | None,
+    commit: Commit | None,
+) -> Delivered:
+    for event in events:
+        steps = strikes.passing(event.name, event.number, sink.framed(event))
+        last = commit if event.name in ENDS else None
+        ended = await carry_out(steps, sink, clock, last)
+        if isinstance(ended, Delivered):
+            return ended
+        if ended is not None:
+            sink.struck(ended)
+            rest = finish(ended) if finish else ()
+            return await _struck(sink, iter(rest), strikes, clock, pace, None, commit)
+        if pace:
+            await clock.sleep(pace)
+    await carry_out(strikes.closing(), sink, clock)
+    return Delivered.WHOLE
+
+
+async def carry_out(
+    steps: list[Step], sink: Sink, clock: Clock, commit: Commit | None = None
+) -> Delivered | Fault | None:
+    """How the connection ended, or the fault that ends the response; None to go on."""
+    for step in steps:
+        match step:
+            case Send(data):
+                if commit is not None:
+                    commit()
+                    commit = None
+                await sink.write(data)
+            case Wait(seconds):
+                await clock.sleep(seconds)
+            case Cut(how, rest, kept, fault):
+                await sink.cut(how, rest, fault)
+                return Delivered.CUT_BUT_KEPT if kept else Delivered.CUT
+            case Close(code, kept, fault):
+                await sink.close(code, fault)
+                return Delivered.CUT_BUT_KEPT if kept else Delivered.CUT
+            case Finish(fault):
+                return fault
+    return None
+
+
+async def open_with(strikes: Strikes, sink: Sink, clock: Clock) -> Delivered | None:
+    """What faults do before the first byte; None if the stream may begin."""
+    if not strikes:
+        return None
+    ended = await carry_out(strikes.opening(), sink, clock)
+    return ended if isinstance(ended, Delivered) else None
+
+
+def tear_down(transport: asyncio.BaseTransport | None) -> None:
+    """End a connection as a crash would: the peer sees a reset, not an end."""
+    if transport is None:
+        return
+    peer = transport.get_extra_info("socket")
+    if peer is not None:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    if isinstance(transport, asyncio.Transport):
+        transport.abort()
+    else:
+        transport.close()

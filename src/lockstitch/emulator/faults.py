@@ -1,0 +1,360 @@
+"""The faults, by name: what each does, its settings, and when it strikes.
+
+`FAULTS` is the whole list. A fault is written as words: its name, then settings, such as
+`cut after=response.output_item.done nth=2 how=reset`. What a fault does to a stream of events is
+in `striking`; what it does to a request is done by the door that received it."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from lockstitch.emulator.errors import UnknownFault
+from lockstitch.emulator.limits import LONGEST_STALL_SECONDS, MOST_FAULTS
+
+ALWAYS: Final = -1
+# The points that are not the name or the number of an event.
+FIRST = "first-byte"
+END = "end"
+# The events that say how a response ended, in any of the dialects: in Messages that is
+# `message_delta`, in Chat Completions the chunk with the finish reason. What comes after them
+# (`message_stop`, `[DONE]`) says nothing more.
+ENDS = frozenset(
+    {
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+        "response.done",
+        "message_delta",
+        "finish",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a fault: what it may be, what it is when not given, what it means."""
+
+    default: str | int | float
+    means: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault. `strikes` says on what: a request, an upgrade, or an event."""
+
+    name: str
+    strikes: str
+    does: str
+    settings: dict[str, Setting] = field(default_factory=dict)
+    # Where in the stream it strikes when nothing is said: (side, event).
+    point: tuple[str, str] | None = None
+
+
+_HOW = Setting(
+    "close",
+    "how the connection ends: as if all were said, torn down, in the middle of a frame, "
+    "or in the middle of a character",
+    ("close", "reset", "half-frame", "half-character"),
+)
+_COMMIT = Setting("no", "whether the provider keeps the response all the same", ("no", "yes"))
+_SECONDS = Setting(LONGEST_STALL_SECONDS, "how long")
+
+FAULTS: Final = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "cut",
+            "event",
+            "ends the connection; the response is lost unless commit=yes",
+            {"how": _HOW, "commit": _COMMIT},
+            ("before", FIRST),
+        ),
+        Kind(
+            "close",
+            "event",
+            "closes a WebSocket with a close code (1006: no close frame at all)",
+            {
+                "code": Setting(
+                    "1011",
+                    "the close code",
+                    ("1000", "1001", "1006", "1009", "1011", "1012"),
+                ),
+                "commit": _COMMIT,
+            },
+            ("before", FIRST),
+        ),
+        Kind(
+            "stall",
+            "event",
+            "says nothing for a while, then goes on",
+            {"seconds": _SECONDS},
+            ("before", FIRST),
+        ),
+        Kind(
+            "drip",
+            "event",
+            "sends everything from here on a few bytes at a time",
+            {
+                "bytes": Setting(8, "the size of a piece"),
+                "seconds": Setting(0.01, "the wait between two pieces"),
+            },
+            ("before", FIRST),
+        ),
+        Kind("duplicate", "event", "sends the event twice", {}, ("at", "response.created")),
+        Kind(
+            "late",
+            "event",
+            "sends the event after the ones that follow it",
+            {"by": Setting(1, "how many events overtake it")},
+            ("at", "response.output_item.done"),
+        ),
+        Kind(
+            "fail",
+            "event",
+            "ends the response with response.failed",
+            {
+                "code": Setting("server_error", "the error's code"),
+                "message": Setting("The model failed to generate a response.", "its message"),
+            },
+            ("before", END),
+        ),
+        Kind(
+            "incomplete",
+            "event",
+            "ends the response with response.incomplete",
+            {
+                "reason": Setting(
+                    "max_output_tokens", "the reason given", ("max_output_tokens", "content_filter")
+                )
+            },
+            ("before", END),
+        ),
+        Kind(
+            "error",
+            "event",
+            "sends an `error` event and ends the stream",
+            {
+                "code": Setting("server_error", "the error's code"),
+                "message": Setting("An error occurred while processing your request.", "its text"),
+            },
+            ("before", END),
+        ),
+        Kind(
+            "status",
+            "request",
+            "answers with an HTTP error instead of doing anything",
+            {
+                "code": Setting(
+                    "500",
+                    "the status",
+                    ("400", "401", "404", "409", "429", "500", "502", "503", "529"),
+                ),
+                "retry_after": Setting("", "seconds, for the Retry-After header (429: 1)"),
+            },
+        ),
+        Kind(
+            "lose",
+            "request",
+            "does all that was asked and keeps it, then ends the connection without a word",
+            {"how": _HOW},
+        ),
+        Kind(
+            "forget",
+            "request",
+            "forgets before it answers: the anchor named, the connection's cache, or everything",
+            {"what": Setting("anchor", "what is forgotten", ("anchor", "cache", "everything"))},
+        ),
+        Kind("lock", "request", "answers that the conversation is locked"),
+        Kind(
+            "refuse-upgrade",
+            "upgrade",
+            "refuses the WebSocket handshake",
+            {"code": Setting("426", "the status", ("426", "500"))},
+        ),
+    )
+}
+
+# Settings that every fault has: which requests it strikes, and how often.
+COMMON: Final = {
+    "path": Setting("", "only requests whose path begins so"),
+    "request": Setting(0, "only the n-th such request (1 is the next)"),
+    "model": Setting("", "only requests for this model"),
+    "times": Setting("1", "how often it strikes before it is spent, or `always`"),
+}
+# Settings of faults that strike on an event.
+POINTS: Final = {
+    "before": Setting("", "an event's name or sequence number, first-byte, or end"),
+    "after": Setting("", "an event's name or sequence number"),
+    "at": Setting("", "the same as before"),
+    "nth": Setting(1, "the n-th event of that name in the stream"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in a stream of events."""
+
+    after: bool
+    event: str
+    nth: int
+
+    def __str__(self) -> str:
+        which = f" nth={self.nth}" if self.nth > 1 else ""
+        return f"{'after' if self.after else 'before'}={self.event}{which}"
+
+
+@dataclass(slots=True)
+class Fault:
+    """A fault that is armed: it strikes `left` more times."""
+
+    kind: Kind
+    text: str
+    settings: dict[str, str | int | float]
+    point: Point | None
+    left: int
+    struck: int = 0
+    matched: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def word(self, setting: str) -> str:
+        return str(self.settings[setting])
+
+    def number(self, setting: str) -> float:
+        return float(self.settings[setting])
+
+    def spend(self) -> None:
+        """It struck once."""
+        self.struck += 1
+        if self.left > 0:
+            self.left -= 1
+
+    def concerns(self, path: str, model: str) -> bool:
+        """Whether this request is one it may strike; counts those that are."""
+        if not self.left:
+            return False
+        if not path.startswith(self.word("path")):
+            return False
+        wanted = self.word("model")
+        if wanted and wanted != model:
+            return False
+        self.matched += 1
+        which = int(self.number("request"))
+        return not which or which == self.matched
+
+    def __repr__(self) -> str:
+        return f"<Fault {self.text!r} {'spent' if not self.left else f'struck {self.struck}'}>"
+
+
+def parse(text: str) -> Fault:
+    """The fault that `text` asks for: `NAME [setting=value …]`."""
+    try:
+        name, *words = shlex.split(text)
+    except ValueError:
+        raise UnknownFault(f"{text!r} is not a fault: write NAME setting=value ….") from None
+    kind = FAULTS.get(name)
+    if kind is None:
+        raise UnknownFault(
+            f"There is no fault {name!r}. There are: {', '.join(FAULTS)}. "
+            "`lockstitch emulate --faults` tells what each does."
+        )
+    known = kind.settings | COMMON | (POINTS if kind.strikes == "event" else {})
+    given: dict[str, str | int | float] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        key = key.replace("-", "_")
+        if not equals or key not in known:
+            raise UnknownFault(
+                f"{name} has no setting {word!r}. It has: {', '.join(known)} (setting=value)."
+            )
+        given[key] = _value(name, key, value, known[key])
+    point = _point(kind, given) if kind.strikes == "event" else None
+    settings = {key: given.get(key, known[key].default) for key in (*kind.settings, *COMMON)}
+    return Fault(kind, text, settings, point, _times(name, str(settings["times"])))
+
+
+def _value(fault: str, key: str, value: str, setting: Setting) -> str | int | float:
+    if setting.choices and value not in setting.choices:
+        raise UnknownFault(
+            f"{fault} {key}={value}: it must be one of {', '.join(setting.choices)}."
+        )
+    if isinstance(setting.default, str):
+        return value
+    try:
+        number = type(setting.default)(value)
+    except ValueError:
+        raise UnknownFault(f"{fault} {key}={value}: it must be a number.") from None
+    if not 0 <= number <= 1e9:
+        raise UnknownFault(f"{fault} {key}={value}: it must be between 0 and 1e9.")
+    return number
+
+
+def _times(fault: str, text: str) -> int:
+    if text == "always":
+        return ALWAYS
+    if not text.isdecimal() or not int(text):
+        raise UnknownFault(f"{fault} times={text}: it must be a positive number, or `always`.")
+    return int(text)
+
+
+def _point(kind: Kind, given: dict[str, str | int | float]) -> Point:
+    sides = [side for side in ("before", "after", "at") if side in given]
+    if len(sides) > 1:
+        raise UnknownFault(
+            f"{kind.name} is asked for {' and '.join(sides)} an event: take one of them."
+        )
+    default = kind.point or ("before", FIRST)
+    side = sides[0] if sides else default[0]
+    event = str(given[side]) if sides else default[1]
+    if side == "after" and event == FIRST:
+        raise UnknownFault(f"{kind.name} after={FIRST}: write after=0 for the first event.")
+    return Point(side == "after", event, int(given.get("nth", 1)))
+
+
+class Faults:
+    """The faults that are armed, in the order they were asked for."""
+
+    def __init__(self, asked: Iterable[str] = ()) -> None:
+        self._armed: list[Fault] = []
+        self.arm_all(asked)
+
+    def arm(self, text: str) -> None:
+        self.arm_all([text])
+
+    def arm_all(self, asked: Iterable[str]) -> None:
+        """Arm all of these, or none if one of them is no fault."""
+        faults = [parse(text) for text in asked]
+        if len(self._armed) + len(faults) > MOST_FAULTS:
+            raise UnknownFault(f"At most {MOST_FAULTS} faults can be armed. Clear them first.")
+        self._armed += faults
+
+    def clear(self) -> None:
+        self._armed.clear()
+
+    def concerning(self, path: str, model: str) -> list[Fault]:
+        """The faults that may strike this request, or the stream that answers it."""
+        if not self._armed:
+            return []
+        return [fault for fault in self._armed if fault.concerns(path, model)]
+
+    def all(self) -> list[Fault]:
+        return list(self._armed)
+
+    def unstruck(self) -> list[Fault]:
+        return [fault for fault in self._armed if not fault.struck]
+
+    def __repr__(self) -> str:
+        return f"<Faults {len(self._armed)} armed, {len(self.unstruck())} never struck>"
+
+
+def struck(faults: Iterable[Fault], name: str) -> Fault | None:
+    """The first of `faults` with this name that is not spent; it is spent by asking."""
+    for fault in faults:
+        if fault.kind.name == name and fault.left:
+            fault.spend()
+            return fault
+    return None

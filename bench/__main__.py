@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from bench import check
+from bench import check, emulator
 from bench.harness import Result
 
-PARTS = {"check": check.run}
+PARTS = {"check": check.run, "emulate": emulator.run}
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """Builders and checks that the tests of the Realtime emulator share."""
 
+import base64
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,12 +15,22 @@ from tests.emulator.strictly import strictly
 
 Fields = dict[str, Any]
 
+# Two tenths of a second, in base64.
+AUDIO = base64.b64encode(bytes(48 * 200)).decode()
+
 
 def session_of(**update: Any) -> RealtimeSession:
     """A session that answers in text, and whatever else is asked for."""
     session = RealtimeSession(Ids("test"), "gpt-realtime", expires_at=1_800_000_000.0)
     settings = {"type": "realtime", "output_modalities": ["text"], **update}
     assert session.receive({"type": "session.update", "session": settings}).broke is None
+    return session
+
+
+def with_items(*ids: str) -> RealtimeSession:
+    session = session_of()
+    for name in ids:
+        received(session, create(user(name, id=name)))
     return session
 
 
@@ -115,7 +126,7 @@ def check(event: Fields) -> None:
     The types give a session's events the type of a request, which has no id: a session is checked
     as the type of a created one instead."""
     if "session" in event:
-        session = {name: value for name, value in event["session"].items()}
+        session = event["session"]
         strictly(RealtimeSessionCreateResponse, session)
         unknown = ("id", "object", "expires_at")
         session = {name: value for name, value in session.items() if name not in unknown}

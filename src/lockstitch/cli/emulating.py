@@ -115,7 +115,7 @@ def _opened(path: Path | None, stack: ExitStack) -> TextIO | None:
 async def _serve(emulator: Emulator, options: Options) -> int:
     await emulator.start(options.host, options.port)
     if not options.quiet:
-        emulator.record.watch = _tell
+        emulator.record.watch(_tell)
     _greet(emulator, options)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

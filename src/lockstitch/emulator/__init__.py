@@ -26,9 +26,11 @@ from lockstitch.emulator.replies import (
 )
 from lockstitch.emulator.script import Script, load
 from lockstitch.emulator.server import Emulator
+from lockstitch.emulator.turns import ALWAYS, SpeechStep, Turn, When
 from lockstitch.emulator.world import Settings
 
 __all__ = [
+    "ALWAYS",
     "Asked",
     "BadScript",
     "CannotListen",
@@ -41,8 +43,11 @@ __all__ = [
     "Reply",
     "Script",
     "Settings",
+    "SpeechStep",
+    "Turn",
     "UnknownFault",
     "VirtualClock",
+    "When",
     "call",
     "custom_call",
     "item",

@@ -33,11 +33,12 @@ class FrameSink:
         """A text frame as a server writes it: unmasked, in one piece."""
         return header(len(event.data)) + event.data
 
-    async def send(self, event: Event) -> None:
-        if self.ended:
-            raise ConnectionResetError("The emulator cut this connection.")
-        self._record.sent(self.connection, "frame", event.name, event.data)
-        await self._socket.send_frame(event.data, WSMsgType.TEXT)
+    async def send(self, *events: Event) -> None:
+        for event in events:
+            if self.ended:
+                raise ConnectionResetError("The emulator cut this connection.")
+            self._record.events(self.connection, "frame", (event,), len(event.data))
+            await self._socket.send_frame(event.data, WSMsgType.TEXT)
 
     async def refuse(self, rule: str, data: bytes) -> None:
         """An error frame, recorded with the rule that the client broke."""

@@ -47,9 +47,12 @@ SHORTEST_REALTIME_COMMIT_MILLISECONDS = 100
 MOST_REALTIME_ITEMS = 10_000
 # Deleted items whose place is still known; an item that names an older one goes to the end.
 MOST_REALTIME_TOMBSTONES = 10_000
-# Out of band, beside the one of the conversation.
+# In flight in one session: that of the conversation, and those out of band.
 MOST_REALTIME_RESPONSES = 16
 # About half an hour of PCM, waiting to be committed.
 LARGEST_REALTIME_BUFFER_BYTES = 96 * 1024 * 1024
+# About a minute of PCM: what turn detection heard no speech in is forgotten beyond this, so that
+# a microphone may stay open.
+LARGEST_REALTIME_SILENCE_BYTES = 3 * 1024 * 1024
 # Committed audio kept to be retrieved; of later items only the length is known.
 MOST_REALTIME_AUDIO_BYTES = 96 * 1024 * 1024

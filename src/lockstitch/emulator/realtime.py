@@ -179,6 +179,8 @@ class RealtimeSession:
         if len(audio) > LARGEST_REALTIME_AUDIO_EVENT_BYTES:
             raise realtime_refusals.buffer_full(LARGEST_REALTIME_AUDIO_EVENT_BYTES)
         self._buffer.append(audio)
+        if self.settings.turn_detection is not None:
+            self._buffer.forget_silence()
         return Outcome()
 
     def _commit(self, _: Fields) -> Outcome:

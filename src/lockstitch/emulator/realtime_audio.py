@@ -4,10 +4,14 @@ Nothing is heard here. What a simulated user says travels beside the audio, as t
 
 import base64
 import binascii
+from collections import deque
 from typing import Any
 
 from lockstitch.emulator import realtime_refusals
-from lockstitch.emulator.limits import LARGEST_REALTIME_BUFFER_BYTES
+from lockstitch.emulator.limits import (
+    LARGEST_REALTIME_BUFFER_BYTES,
+    LARGEST_REALTIME_SILENCE_BYTES,
+)
 
 # Bytes in a millisecond: PCM is 24 kHz in 16 bits, the G.711 formats are 8 kHz in 8 bits.
 _BYTES_A_MILLISECOND = {"audio/pcm": 48, "audio/pcmu": 8, "audio/pcma": 8}
@@ -48,7 +52,7 @@ class InputBuffer:
     """What the user said and nobody committed yet."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._size = 0
         self._words: list[str] = []
         # Bytes of audio that the session ever received.
@@ -59,6 +63,7 @@ class InputBuffer:
         return self._size
 
     def append(self, audio: bytes, words: str = "") -> None:
+        """More audio, and the words in it, if somebody speaks."""
         if self._size + len(audio) > LARGEST_REALTIME_BUFFER_BYTES:
             raise realtime_refusals.buffer_full(LARGEST_REALTIME_BUFFER_BYTES)
         self._pieces.append(audio)
@@ -67,6 +72,11 @@ class InputBuffer:
         if words:
             self._words.append(words)
 
+    def forget_silence(self) -> None:
+        """Drop the oldest of a long silence, as whoever detects turns does."""
+        while self._size > LARGEST_REALTIME_SILENCE_BYTES and not self._words:
+            self._size -= len(self._pieces.popleft())
+
     def take(self) -> tuple[bytes, str]:
         """All of it: the audio, and the words that were spoken in it."""
         audio, words = b"".join(self._pieces), " ".join(self._words)
@@ -74,7 +84,9 @@ class InputBuffer:
         return audio, words
 
     def clear(self) -> None:
-        self._pieces, self._words, self._size = [], [], 0
+        self._pieces.clear()
+        self._words.clear()
+        self._size = 0
 
     def __repr__(self) -> str:
         return f"<InputBuffer {self._size} bytes>"

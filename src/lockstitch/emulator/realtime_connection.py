@@ -85,6 +85,11 @@ class Connection:
         async with self._turn:
             await self._carry(self.session.speech(text, responds=responds))
 
+    async def close(self) -> None:
+        """The emulator goes away."""
+        self._world.record.sent(self._sink.connection, "close", str(GOING_AWAY))
+        await self._socket.close(code=GOING_AWAY)
+
     async def stop(self) -> None:
         """The connection is gone: what was in flight is lost."""
         tasks = tuple(self._tasks)

@@ -86,8 +86,8 @@ class Items:
         self.check_room()
         self.check_new(item["id"])
         if not previous:
-            last = self.last()
-            return self._link(item, self._root.preceding), last
+            # After the last item that lives, not after its tombstones: where the client is told.
+            previous = self.last() or ROOT
         if previous == ROOT:
             return self._link(item, self._root), None
         after = self.get(previous)

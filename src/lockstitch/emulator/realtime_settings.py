@@ -37,6 +37,9 @@ _CLEARED_BY_NULL = frozenset(
 # Settings inside of which an update changes only what it names.
 _MERGED = frozenset({"audio", "input", "output", "noise_reduction"})
 
+# What a response says that no session does.
+_OF_ONE_RESPONSE = frozenset({"conversation", "input", "metadata"})
+
 
 class SessionSettings:
     """The settings in force. `body` is the session as its events show it."""
@@ -95,7 +98,8 @@ class SessionSettings:
 
     def for_response(self, given: Fields) -> Fields:
         """The settings of one response: the session's, and what the response says itself."""
-        return _merged(self.body, given)
+        own = {name: value for name, value in given.items() if name not in _OF_ONE_RESPONSE}
+        return _merged(self.body, own)
 
 
 def _merged(current: Fields, given: Fields) -> Fields:

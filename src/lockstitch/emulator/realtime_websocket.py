@@ -3,6 +3,7 @@
 A session is driven in `realtime_connection`; this lets clients in, and lets the simulated user
 speak in one of the sessions that are open."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -52,6 +53,10 @@ class RealtimeDoor:
             await connection.speak(text, responds=responds)
         except ConnectionError as gone:
             raise NobodyThere("The session ended before the user could speak.") from gone
+
+    async def stop(self) -> None:
+        """Close every session: the emulator goes away."""
+        await asyncio.gather(*(connection.close() for connection in self.sessions.values()))
 
     async def connect(self, exchange: Exchange) -> web.StreamResponse:
         await exchange.upgrade()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
+from lockstitch.emulator.events import Event
 from lockstitch.emulator.limits import MOST_RECORDED_BYTES
 
 # Headers whose value is a secret: recorded by name alone.
@@ -29,6 +30,11 @@ _ENTRY_BYTES = 200
 _encode = msgspec.json.Encoder().encode
 
 
+Headers = tuple[tuple[str, str], ...]
+# Events that went out together: when, on which connection, as what, which, and their bytes.
+Together = tuple[float, int, str, tuple[Event, ...], int]
+
+
 class Entry(NamedTuple):
     """One thing that went over the wire. `sent` is from the emulator to the client."""
 
@@ -41,7 +47,7 @@ class Entry(NamedTuple):
     # `POST /v1/responses`, a status, an event's name, or how the connection ended
     what: str
     data: bytes = b""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
     # The rule it broke, if it broke one; the fault that did it, if one did.
     broke: str | None = None
     fault: str | None = None
@@ -67,6 +73,16 @@ class Entry(NamedTuple):
         return said
 
 
+def _entries_of(row: "Entry | Together", number: int) -> Iterator[Entry]:
+    """The entries of a row, the first of them with this number."""
+    if isinstance(row, Entry):
+        yield row
+        return
+    at, connection, kind, events, _ = row
+    for place, event in enumerate(events, number):
+        yield Entry(place, at, connection, True, kind, event.name, event.data)
+
+
 def json_in(data: bytes) -> Any:
     """The JSON of a body, a frame or an SSE event; its text if it is none."""
     for start in (0, data.find(b"data: ") + 6):
@@ -77,7 +93,7 @@ def json_in(data: bytes) -> Any:
     return data.decode("utf-8", "replace")
 
 
-def public(headers: Any) -> tuple[tuple[str, str], ...]:
+def public(headers: Any) -> Headers:
     """The headers without their secrets."""
     return tuple(
         (name, "[secret]" if name.lower() in SECRET_HEADERS else value)
@@ -91,19 +107,25 @@ class Record:
     def __init__(self, now: Callable[[], float], file: TextIO | None = None) -> None:
         self._now = now
         self._file = file
-        # Called with each entry, for whoever looks on.
-        self.watch: Callable[[Entry], None] | None = None
+        self._watcher: Callable[[Entry], None] | None = None
+        # Somebody wants each entry at once.
+        self._heard = file is not None
         self.reset()
 
+    def watch(self, watcher: Callable[[Entry], None]) -> None:
+        """Call `watcher` with each entry from now on."""
+        self._watcher = watcher
+        self._heard = True
+
     def reset(self) -> None:
-        self._entries: deque[Entry] = deque()
+        self._rows: deque[Entry | Together] = deque()
+        self._count = 0
         self._bytes = 0
         self._connections = 0
         self.dropped = 0
         self.requests: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.struck: Counter[str] = Counter()
-        self._number = 0
 
     def connection(self) -> int:
         """A number for a connection or, over HTTP, for one exchange."""
@@ -116,7 +138,7 @@ class Record:
         kind: str,
         what: str,
         data: bytes = b"",
-        headers: tuple[tuple[str, str], ...] = (),
+        headers: Headers = (),
     ) -> None:
         self.requests[what] += 1
         self._add(connection, False, kind, what, data, headers)
@@ -138,8 +160,23 @@ class Record:
         self.struck[fault] += 1
         self._add(connection, True, "fault", what, data, fault=fault)
 
+    def events(self, connection: int, kind: str, events: tuple[Event, ...], size: int) -> None:
+        """What `sent` does, for events that go out together: nearly all that is recorded.
+
+        They are one row, and `size` bytes; they become entries when somebody reads them."""
+        self._rows.append((self._now(), connection, kind, events, size))
+        self._count += len(events)
+        self._bytes += size
+        if self._heard or self._bytes > MOST_RECORDED_BYTES:
+            self._added()
+
     def entries(self) -> Iterator[Entry]:
-        return iter(self._entries)
+        """What is still recorded, oldest first."""
+        number = self.dropped
+        for row in self._rows:
+            for entry in _entries_of(row, number + 1):
+                number = entry.number
+                yield entry
 
     def _add(  # noqa: PLR0917
         self,
@@ -148,31 +185,38 @@ class Record:
         kind: str,
         what: str,
         data: bytes,
-        headers: tuple[tuple[str, str], ...] = (),
+        headers: Headers = (),
         broke: str | None = None,
         fault: str | None = None,
     ) -> None:
-        self._number += 1
-        entry = Entry(
-            self._number,
-            self._now(),
-            connection,
-            sent,
-            kind,
-            what,
-            data,
-            headers,
-            broke,
-            fault,
+        self._count += 1
+        at = self._now()
+        self._rows.append(
+            Entry(self._count, at, connection, sent, kind, what, data, headers, broke, fault)
         )
-        self._entries.append(entry)
         self._bytes += len(data) + _ENTRY_BYTES
-        while self._bytes > MOST_RECORDED_BYTES and len(self._entries) > 1:
-            gone = self._entries.popleft()
-            self._bytes -= len(gone.data) + _ENTRY_BYTES
-            self.dropped += 1
-        if self.watch is not None:
-            self.watch(entry)
+        self._added()
+
+    def _added(self) -> None:
+        """Tell whoever listens of what is new, and drop what is too old."""
+        rows = self._rows
+        if self._heard:
+            newest = rows[-1]
+            first = self._count - (0 if isinstance(newest, Entry) else len(newest[3]) - 1)
+            for entry in _entries_of(newest, first):
+                self._tell(entry)
+        while self._bytes > MOST_RECORDED_BYTES and len(rows) > 1:
+            oldest = rows.popleft()
+            if isinstance(oldest, Entry):
+                self._bytes -= len(oldest.data) + _ENTRY_BYTES
+                self.dropped += 1
+            else:
+                self._bytes -= oldest[4]
+                self.dropped += len(oldest[3])
+
+    def _tell(self, entry: Entry) -> None:
+        if self._watcher is not None:
+            self._watcher(entry)
         if self._file is not None:
             self._file.write(_encode(entry.readable()).decode() + "\n")
 
@@ -182,4 +226,5 @@ class Record:
             self._file.flush()
 
     def __repr__(self) -> str:
-        return f"<Record {self._number} entries, {sum(self.broken.values())} refusals>"
+        entries, refusals = self._count, self.broken.total()
+        return f"<Record {entries} entries, {refusals} refusals>"

@@ -56,19 +56,24 @@ class Run:
     over: bool = False
     log: list[Event] = field(default_factory=list)
     watchers: list[Callable[[], None]] = field(default_factory=list)
+    _telling: Iterator[Event] | None = None
 
     @property
     def body(self) -> dict[str, Any]:
         return self.performance.response
 
     def events(self) -> Iterator[Event]:
-        """The events as they are made; those of a response that is kept can be read again."""
-        if not self.kept:
-            yield from self.performance.events()
-            return
-        for event in self.performance.events():
+        """The events that were not told yet; those of a response that is kept are logged."""
+        if self._telling is None:
+            told = self.performance.events()
+            self._telling = self._logged(told) if self.kept else told
+        return self._telling
+
+    def _logged(self, events: Iterator[Event]) -> Iterator[Event]:
+        for event in events:
             self.log.append(event)
-            self.notify()
+            if self.watchers:
+                self.notify()
             yield event
 
     def finish(self, fault: Fault) -> list[Event]:

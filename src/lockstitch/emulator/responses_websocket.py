@@ -72,9 +72,9 @@ class LaneSink:
     def framed(self, event: Event) -> bytes:
         return self._sink.framed(self._marked(event))
 
-    async def send(self, event: Event) -> None:
+    async def send(self, *events: Event) -> None:
         if self.lost is None:
-            await self._sink.send(self._marked(event))
+            await self._sink.send(*map(self._marked, events))
 
     async def write(self, data: bytes) -> None:
         if self.lost is None:

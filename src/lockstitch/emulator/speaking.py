@@ -65,7 +65,7 @@ class Performance:
         self._spoken = 0
         # The item being spoken, and how much of its text was said.
         self._current: Item | None = None
-        self._said = ""
+        self._said: list[str] = []
 
     def events(self) -> Iterator[Event]:
         """All events, to the last. The items are made as they come."""
@@ -140,13 +140,13 @@ class Performance:
         item, self._current = self._current, None
         if item is None or "status" not in item or item["type"] not in _BROKEN_OFF:
             return []
-        item |= _BROKEN_OFF[item["type"]](self._said)
+        item |= _BROKEN_OFF[item["type"]]("".join(self._said))
         item["status"] = "incomplete"
         return [self._done(item)]
 
     def _item(self, draft: Draft) -> Iterator[Event]:
         item = finished(draft, self._ids, self._mint, encrypted=self._encrypted)
-        self._current, self._said = item, ""
+        self._current, self._said = item, []
         yield self._event(
             "response.output_item.added", output_index=len(self.output), item=begun(item)
         )
@@ -176,20 +176,23 @@ class Performance:
     ) -> Iterator[Event]:
         """`text` in pieces; each counts as a token."""
         pieces = _WORDS.findall(text) if words else in_pieces(text)
+        # Nearly all events are deltas, and they differ in two fields alone.
+        head = _encode({"type": name, **place})[:-1] + b',"delta":'
+        said = self._said
         for piece in pieces:
             self._spoken += 1
             if self._most is not None and self._spoken > self._most:
                 raise _Full
-            self._said += piece
+            said.append(piece)
             number = self.next
             self.next = number + 1
-            event = {"type": name, **place, "delta": piece, "sequence_number": number}
-            yield Event(name, number, _encode(event))
+            delta = b'%b%b,"sequence_number":%d}' % (head, _encode(piece), number)
+            yield Event(name, number, delta)
 
     def _message(self, item: Item) -> Iterator[Event]:
         for index, part in enumerate(item["content"]):
             place = self._place(item) | {"content_index": index}
-            self._said = ""
+            self._said = []
             refused = part["type"] == "refusal"
             empty = part | ({"refusal": ""} if refused else {"text": ""})
             yield self._event("response.content_part.added", **place, part=empty)

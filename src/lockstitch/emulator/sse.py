@@ -13,12 +13,14 @@ from lockstitch.emulator.reception import Exchange
 class SseSink:
     """Server-sent events on one HTTP response."""
 
-    __slots__ = ("_cut", "_exchange", "_named", "_record", "_response")
+    __slots__ = ("_cut", "_exchange", "_heads", "_named", "_record", "_response")
 
     def __init__(self, exchange: Exchange, *, named: bool = True) -> None:
         self._exchange = exchange
         self._record = exchange.world.record
         self._named = named
+        # What stands before the JSON, for each name of event.
+        self._heads: dict[str, bytes] = {}
         self._cut = False
         self._response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
@@ -30,14 +32,19 @@ class SseSink:
             await self._response.prepare(self._exchange.request)
         self._record.sent(self._exchange.connection, "response", "200")
 
-    def framed(self, event: Event) -> bytes:
-        if self._named:
-            return b"event: %b\ndata: %b\n\n" % (event.name.encode(), event.data)
-        return b"data: %b\n\n" % event.data
+    def framed(self, *events: Event) -> bytes:
+        parts: list[bytes] = []
+        for event in events:
+            head = self._heads.get(event.name)
+            if head is None:
+                head = b"event: %b\ndata: " % event.name.encode() if self._named else b"data: "
+                self._heads[event.name] = head
+            parts += (head, event.data, b"\n\n")
+        return b"".join(parts)
 
-    async def send(self, event: Event) -> None:
-        framed = self.framed(event)
-        self._record.sent(self._exchange.connection, "event", event.name, framed)
+    async def send(self, *events: Event) -> None:
+        framed = self.framed(*events)
+        self._record.events(self._exchange.connection, "event", events, len(framed))
         if self._exchange.lost is None:
             await self._response.write(framed)
 

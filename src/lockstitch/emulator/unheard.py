@@ -19,7 +19,7 @@ class Unheard:
     def framed(self, event: Event) -> bytes:
         return event.data
 
-    async def send(self, event: Event) -> None:
+    async def send(self, *events: Event) -> None:
         pass
 
     async def write(self, data: bytes) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstitch.emulator.brain import MOST_CALLS, answer
-from lockstitch.emulator.calling import CALLS, SELF_CONTAINED
+from lockstitch.emulator.calling import CALLS, is_self_contained
 from lockstitch.emulator.drafting import finished
 from lockstitch.emulator.ids import Ids
 from lockstitch.emulator.item_shapes import ITEM_SHAPES
@@ -183,7 +183,7 @@ def test_each_type_is_called_by_an_item_that_the_client_may_send_back(type_):
     item = {name: value for name, value in item.items() if value is not None}
     check_shape(ITEM_SHAPES[item["type"]], item, "input[0]")
     spoke = len(drafts) > 1 and drafts[1]["type"] == "message"
-    assert spoke == (item["type"] in SELF_CONTAINED)
+    assert spoke == is_self_contained(drafts[0])
 
 
 def test_what_a_shell_is_given_is_harmless_whatever_the_user_says():

@@ -154,31 +154,29 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
-WORDS = st.sampled_from(
-    ["message", "user", "assistant", "system", "function_call", "function_call_output", "root"]
-    + ["item_reference", "mcp_call", "realtime", "input_text", "input_audio", "input_image", "a"]
-    + ["audio/pcm", "server_vad", "function", "mcp", "auto", "none", "AAAA"]
-)
-NAMES = st.sampled_from(
-    ["type", "role", "content", "id", "call_id", "output", "name", "arguments", "text", "audio"]
-    + ["image_url", "transcript", "input", "tools", "tool_choice", "turn_detection", "format"]
-    + ["metadata", "output_modalities", "conversation", "voice", "parameters", "tracing"]
-)
+WORDS = """
+message user assistant system function_call function_call_output item_reference mcp_call root none
+realtime input_text input_audio input_image audio/pcm server_vad function mcp a
+"""
+NAMES = """
+type role content id call_id output name arguments text audio image_url transcript input tools
+tool_choice turn_detection format metadata output_modalities conversation voice
+"""
+FIELDS = """
+item session response item_id previous_item_id audio event_id content_index audio_end_ms response_id
+"""
 NEARLY = st.recursive(
-    WORDS | JSON,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
+    st.sampled_from(WORDS.split()) | JSON,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES.split()), inner, max_size=5)
+    ),
     max_leaves=12,
 )
 FRAMES = st.builds(
     lambda name, fields: {"type": name, **fields},
     st.sampled_from(sorted(CLIENT_EVENTS)),
-    st.dictionaries(
-        st.sampled_from(
-            ["item", "session", "response", "item_id", "previous_item_id", "audio", "event_id"]
-            + ["content_index", "audio_end_ms", "response_id"]
-        ),
-        NEARLY,
-    ),
+    st.dictionaries(st.sampled_from(FIELDS.split()), NEARLY),
 )
 
 

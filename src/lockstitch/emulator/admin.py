@@ -74,6 +74,8 @@ class AdminDoor:
                 return _answer(await handler(request))
             except Refused as refused:
                 return _answer(refused.body(), refused.status)
+            except _Unmet as unmet:
+                return _answer({"ok": False, "problems": unmet.problems}, 409)
             except (EmulatorError, msgspec.MsgspecError) as problem:
                 return _answer({"error": str(problem)}, 400)
 
@@ -164,10 +166,16 @@ class AdminDoor:
         expected = await _body(request, Expected)
         found = problems(expected, self._world, self._script)
         if found:
-            raise web.HTTPConflict(
-                body=_encode({"ok": False, "problems": found}), content_type="application/json"
-            )
+            raise _Unmet(found)
         return {"ok": True}
+
+
+class _Unmet(Exception):
+    """Not all is as expected."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(*problems)
+        self.problems = problems
 
 
 class _Arm(msgspec.Struct, forbid_unknown_fields=True):

@@ -22,6 +22,8 @@ from lockstitch.emulator.pairs import (
 )
 
 _SEALED = ("reasoning", "compaction")
+# A reference names the very item: named twice, it is there twice.
+_NOT_THEIR_OWN_IDS = BORROWED_IDS - {"item_reference"}
 
 OpenCalls = dict[tuple[str, str], int]
 
@@ -75,7 +77,7 @@ def admitted(
     given = _ids_given(context, sent)
     for place, item in enumerate(sent):
         _check_order(place, item, sent)
-        _check_bonds(place, item, sent, given, context, made, mint)
+        _check_bonds(place, items, sent, given, context, made, mint)
     still_open = paired(dict(context.open), items)
     return context.extended(items, still_open, tokens.of_items(items))
 
@@ -140,7 +142,7 @@ def _ids_given(context: Context, sent: Sequence[Item]) -> set[str]:
     given: set[str] = set()
     for item in sent:
         own = item.get("id")
-        if not own or item.get("type") in BORROWED_IDS:
+        if not own or item.get("type") in _NOT_THEIR_OWN_IDS:
             continue
         if own in given or context.has(own):
             raise refusals.duplicate_item(own)
@@ -155,43 +157,42 @@ def _check_order(place: int, item: Item, sent: Sequence[Item]) -> None:
 
 def _check_bonds(  # noqa: PLR0917
     place: int,
-    item: Item,
+    items: Sequence[Item],
     sent: Sequence[Item],
     given: set[str],
     context: Context,
     made: Made,
     mint: Mint,
 ) -> None:
-    kind, own = item.get("type"), item.get("id")
+    kind, own = items[place]["type"], sent[place].get("id")
     if kind in _SEALED:
-        sealed = item.get("encrypted_content")
+        sealed = items[place].get("encrypted_content")
         if isinstance(sealed, str) and not mint.genuine(sealed):
             raise refusals.unverified_reasoning(own or "")
         if kind == "reasoning" and own:
-            _check_follower(place, own, sent, made)
+            _check_follower(own, items[place + 1 : place + 2], sent[place + 1 : place + 2], made)
         return
     bond = made.bond(own) if own else None
     if bond is None or bond.reasoning is None or own is None:
         return
     if bond.reasoning not in given and not context.has(bond.reasoning):
-        raise refusals.item_without_reasoning(own, str(kind), bond.reasoning)
+        raise refusals.item_without_reasoning(own, kind, bond.reasoning)
 
 
-def _check_follower(place: int, id: str, sent: Sequence[Item], made: Made) -> None:
+def _check_follower(id: str, rest: Sequence[Item], sent: Sequence[Item], made: Made) -> None:
     """Reasoning is followed by what followed it, or at least by something the model made."""
-    follower = sent[place + 1] if place + 1 < len(sent) else None
-    bond = made.bond(id)
-    if follower is None:
+    if not rest:
         raise refusals.reasoning_without_follower(id)
-    if bond is not None and bond.follower is not None and follower.get("id"):
-        if follower["id"] != bond.follower:
+    bond, named = made.bond(id), sent[0].get("id")
+    if bond is not None and bond.follower is not None and named:
+        if named != bond.follower:
             raise refusals.reasoning_without_follower(id)
-    elif not _is_of_the_model(follower):
+    elif not _is_of_the_model(rest[0]):
         raise refusals.reasoning_without_follower(id)
 
 
 def _is_of_the_model(item: dict[str, Any]) -> bool:
-    kind = item.get("type", "message")
+    kind = item["type"]
     if kind == "message":
         return item.get("role") == "assistant"
-    return kind not in OUTPUTS and kind not in {"compaction_trigger", "item_reference"}
+    return kind not in OUTPUTS and kind != "compaction_trigger"

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from lockstitch.emulator import replies
-from lockstitch.emulator.calling import CALLS, MOST_TOOLS, SELF_CONTAINED, Wanted, mcp_tools, short
+from lockstitch.emulator.calling import (
+    CALLS,
+    MOST_TOOLS,
+    Wanted,
+    is_self_contained,
+    mcp_tools,
+    short,
+)
 from lockstitch.emulator.replies import Asked, Offered, Reply
 
 # The provider, too, makes only a few calls at once.
@@ -28,7 +35,7 @@ def answer(asked: Asked) -> Reply:
     """The reply of a model that has no script."""
     wanted = _wanted(asked)
     drafts = [CALLS[want.tool.type](want, asked) for want in wanted]
-    if drafts and all(draft["type"] in SELF_CONTAINED for draft in drafts):
+    if drafts and all(is_self_contained(draft) for draft in drafts):
         # The provider ran these itself, and goes on to speak.
         drafts.append(replies.text(f"Done: {', '.join(want.name for want in wanted)}."))
     return replies.reply(*(drafts or [replies.text(_said(asked))]))

@@ -183,7 +183,7 @@ CALLS: dict[str, Callable[[Wanted, Asked], Draft]] = {
     "code_interpreter": _code_interpreter,
     "image_generation": _image_generation,
 }
-SELF_CONTAINED = frozenset(
+_SELF_CONTAINED = frozenset(
     {
         "mcp_call",
         "web_search_call",
@@ -192,3 +192,8 @@ SELF_CONTAINED = frozenset(
         "image_generation_call",
     }
 )
+
+
+def is_self_contained(draft: Draft) -> bool:
+    """Whether the provider runs it itself, so that nobody has to answer it."""
+    return draft["type"] in _SELF_CONTAINED or draft.get("execution") == "server"

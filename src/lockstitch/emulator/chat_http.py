@@ -20,7 +20,7 @@ class ChatDoor:
         return [web.post("/v1/chat/completions", self._reception.received(self.create))]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
-        body = await exchange.json()
+        body = await exchange.json(streams=True)
         check_request(body)
         reply = self._world.speak(asked(body))
         ids = self._world.ids.branch()

@@ -21,7 +21,7 @@ from lockstitch.emulator.pairs import BORROWED_IDS
 class Conversation:
     """One conversation. `items` maps ids to items, in the conversation's order."""
 
-    __slots__ = ("_context", "created_at", "id", "items", "locked", "metadata")
+    __slots__ = ("_borrowed", "_context", "created_at", "id", "items", "locked", "metadata")
 
     def __init__(self, id: str, created_at: int, metadata: dict[str, Any]) -> None:
         self.id = id
@@ -29,6 +29,7 @@ class Conversation:
         self.metadata = metadata
         self.items: dict[str, Item] = {}
         self.locked = False
+        self._borrowed = 0
         # Where the next response begins; None after an edit, until it is asked for.
         self._context: Context | None = Context()
 
@@ -49,15 +50,17 @@ class Conversation:
 
     def add(self, items: Sequence[Item]) -> None:
         """Items at the end. Those that were there before are refused, and then none is added."""
+        added: dict[str, Item] = {}
         for item in items:
-            if self._key(item) in self.items:
-                raise refusals.duplicate_item(self._key(item))
+            key = self._key(item)
+            if key in self.items or key in added:
+                raise refusals.duplicate_item(key)
+            added[key] = item
         if len(self.items) + len(items) > MOST_ITEMS_IN_CONVERSATION:
             raise refusals.too_many(
                 "items", MOST_ITEMS_IN_CONVERSATION, len(self.items) + len(items)
             )
-        for item in items:
-            self.items[self._key(item)] = item
+        self.items |= added
         if items:
             self._context = None
 
@@ -68,9 +71,12 @@ class Conversation:
         self._context = None
 
     def _key(self, item: Item) -> str:
-        """A borrowed id can occur twice; it is listed under a name of its own."""
+        """A borrowed id can occur again and again; each is kept under a name of its own."""
         own = str(item.get("id"))
-        return f"{item['type']}/{own}" if item["type"] in BORROWED_IDS else own
+        if item["type"] not in BORROWED_IDS:
+            return own
+        self._borrowed += 1
+        return f"{item['type']}/{own}/{self._borrowed}"
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id} {len(self.items)} items{' locked' * self.locked}>"

@@ -28,6 +28,17 @@ def _whole_message(item: Item) -> None:
             part.setdefault("logprobs", [])
 
 
+def _acted(item: Item) -> None:
+    """One action, or several at once."""
+    if "actions" not in item:
+        item.setdefault("action", {"type": "screenshot"})
+
+
+def _mcp_call(item: Item) -> None:
+    _text_of_arguments(item)
+    item.setdefault("status", "failed" if item.get("error") else "completed")
+
+
 def _searched_by(item: Item) -> None:
     """Only the client's own searches have a call id."""
     if item["execution"] == "server":
@@ -42,7 +53,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "reasoning": {"summary": []},
     "function_call": {"name": "tool", "arguments": "{}", **_COMPLETED},
     "custom_tool_call": {"name": "tool", "input": ""},
-    "computer_call": {"action": {"type": "screenshot"}, "pending_safety_checks": [], **_COMPLETED},
+    "computer_call": {"pending_safety_checks": [], **_COMPLETED},
     "shell_call": {"action": {"commands": []}, **_COMPLETED},
     "local_shell_call": {"action": {"type": "exec", "command": [], "env": {}}, **_COMPLETED},
     "apply_patch_call": {"operation": {"type": "delete_file", "path": "a.txt"}, **_COMPLETED},
@@ -51,7 +62,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "program": {"code": "", "fingerprint": "fp_0"},
     "program_output": {"result": "", **_COMPLETED},
     "mcp_approval_request": {"name": "tool", "arguments": "{}", "server_label": "server"},
-    "mcp_call": {"name": "tool", "arguments": "{}", "server_label": "server", **_COMPLETED},
+    "mcp_call": {"name": "tool", "arguments": "{}", "server_label": "server"},
     "mcp_list_tools": {"server_label": "server", "tools": []},
     "web_search_call": {"action": {"type": "search", "query": ""}, **_COMPLETED},
     "file_search_call": {"queries": [], **_COMPLETED},
@@ -77,7 +88,8 @@ _KEYED: Final = frozenset(
 _TOUCHES: Final[dict[str, Callable[[Item], None]]] = {
     "message": _whole_message,
     "function_call": _text_of_arguments,
-    "mcp_call": _text_of_arguments,
+    "computer_call": _acted,
+    "mcp_call": _mcp_call,
     "mcp_approval_request": _text_of_arguments,
     "tool_search_call": _searched_by,
 }
@@ -112,22 +124,26 @@ def _seal(item: Item, draft: Draft, mint: Mint, *, encrypted: bool) -> None:
 
 def begun(item: Item) -> Item:
     """The item as it is announced: in progress, and empty of what will be streamed."""
-    emptied = item | _EMPTIED.get(item["type"], {})
-    if "status" in item:
+    empty = _EMPTIED.get(item["type"], {})
+    emptied = item | {name: value for name, value in empty.items() if name in item}
+    if "status" in item and item["type"] not in _COME_WHOLE:
         emptied["status"] = "in_progress"
     return emptied
 
 
 _EMPTIED: Final[dict[str, dict[str, Any]]] = {
     "message": {"content": []},
-    "reasoning": {"summary": []},
+    "reasoning": {"summary": [], "content": []},
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
-    "mcp_call": {"arguments": ""},
+    "mcp_call": {"arguments": "", "output": None, "error": None},
     "shell_call": {"action": {"commands": []}},
     "code_interpreter_call": {"code": ""},
     "image_generation_call": {"result": None},
 }
+
+# They know no status but that of their end.
+_COME_WHOLE: Final = frozenset({"program_output"})
 
 
 def _copy(value: Any) -> Any:

@@ -4,6 +4,7 @@
 `cut after=response.output_item.done nth=2 how=reset`. What a fault does to a stream of events is
 in `striking`; what it does to a request is done by the door that received it."""
 
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -296,7 +297,7 @@ def _value(fault: str, key: str, value: str, setting: Setting) -> str | int | fl
 def _times(fault: str, text: str) -> int:
     if text == "always":
         return ALWAYS
-    if not text.isdecimal() or not int(text):
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise UnknownFault(f"{fault} times={text}: it must be a positive number, or `always`.")
     return int(text)
 

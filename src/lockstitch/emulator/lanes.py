@@ -3,13 +3,22 @@
 Each `stream_id` is a lane: first in, first out. The connection caches the newest response of
 each lane, also one that is not stored; a failed request drops its parent from the cache."""
 
+import re
+from typing import Any
+
 from lockstitch.emulator import refusals
 from lockstitch.emulator.context import Context
-from lockstitch.emulator.limits import MOST_IN_FLIGHT_RESPONSES, MOST_LANES
+from lockstitch.emulator.limits import (
+    LONGEST_LANE_NAME_CHARACTERS,
+    MOST_IN_FLIGHT_RESPONSES,
+    MOST_LANES,
+)
 from lockstitch.emulator.responses import Run
 
-# The name of the lane of requests that give none.
+# The name of the lane of requests that give none. It is not one of the names that are counted.
 UNNAMED = ""
+
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{LONGEST_LANE_NAME_CHARACTERS}}}")
 
 
 class Lanes:
@@ -22,14 +31,22 @@ class Lanes:
         self._in_flight = 0
         self._cache: dict[str, tuple[str, Context]] = {}
 
-    def enter(self, lane: str) -> None:
-        """A request arrived on this lane; it is in flight until it leaves."""
+    def enter(self, named: Any) -> str:
+        """A request arrived, with this `stream_id`; it is in flight until it leaves. Its lane."""
+        if named is None:
+            lane = UNNAMED
+        elif isinstance(named, str) and _NAME.fullmatch(named):
+            lane = named
+        else:
+            raise refusals.wrong_lane_name()
         if self._in_flight >= MOST_IN_FLIGHT_RESPONSES:
             raise refusals.too_many_in_flight(MOST_IN_FLIGHT_RESPONSES)
-        if lane not in self._names and len(self._names) >= MOST_LANES:
-            raise refusals.too_many_lanes(MOST_LANES)
-        self._names.add(lane)
+        if lane and lane not in self._names:
+            if len(self._names) >= MOST_LANES:
+                raise refusals.too_many_lanes(MOST_LANES)
+            self._names.add(lane)
         self._in_flight += 1
+        return lane
 
     def leave(self) -> None:
         self._in_flight -= 1

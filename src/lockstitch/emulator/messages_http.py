@@ -35,7 +35,7 @@ class MessagesDoor:
         ]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
-        body = await exchange.json()
+        body = await exchange.json(streams=True)
         check_create(body, self._signer, version=version_of(exchange))
         reply = self._world.speak(asked(body))
         ids = self._world.ids.branch()

@@ -12,7 +12,7 @@ from aiohttp import web
 from lockstitch.emulator import refusals
 from lockstitch.emulator.errors import NobodyThere
 from lockstitch.emulator.frames import FrameSink
-from lockstitch.emulator.limits import LARGEST_FRAME_BYTES
+from lockstitch.emulator.limits import LARGEST_FRAME_BYTES, STOP_SECONDS
 from lockstitch.emulator.realtime import RealtimeSession
 from lockstitch.emulator.realtime_connection import BROKEN, PATH, Connection
 from lockstitch.emulator.reception import Exchange, Reception
@@ -64,7 +64,11 @@ class RealtimeDoor:
         if not model:
             raise refusals.missing_parameter("model")
         socket = web.WebSocketResponse(
-            max_msg_size=LARGEST_FRAME_BYTES, compress=False, protocols=(SUBPROTOCOL,)
+            max_msg_size=LARGEST_FRAME_BYTES,
+            compress=False,
+            protocols=(SUBPROTOCOL,),
+            # A client that does not answer a close is not waited for.
+            timeout=STOP_SECONDS,
         )
         await socket.prepare(exchange.request)
         world, number = self._world, exchange.connection

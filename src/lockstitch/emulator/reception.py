@@ -19,7 +19,7 @@ from lockstitch.emulator.faults import Fault, struck
 from lockstitch.emulator.limits import LARGEST_BODY_BYTES, MOST_CONNECTIONS
 from lockstitch.emulator.record import public
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.striking import Strikes
+from lockstitch.emulator.striking import Cut, Strikes, Wait
 from lockstitch.emulator.world import World
 
 log = logging.getLogger("lockstitch.emulator")
@@ -51,6 +51,10 @@ STATUSES = {
 }
 
 
+class Severed(Exception):
+    """A fault ended the connection: there is nobody to answer."""
+
+
 class Exchange:
     """One request being answered."""
 
@@ -65,8 +69,11 @@ class Exchange:
         self.lost: Fault | None = None
         self._refusal_body = refusal_body
 
-    async def json(self) -> dict[str, Any]:
-        """The body, which must be a JSON object. Recorded, and faults for it looked up."""
+    async def json(self, *, streams: bool = False) -> dict[str, Any]:
+        """The body, which must be a JSON object. Recorded, and faults for it looked up.
+
+        A handler that `streams` lets the faults of events strike its own stream; for any other,
+        those that strike before the first byte do so here."""
         data = await self._body()
         self._record_request(data)
         body: Any = None
@@ -80,13 +87,13 @@ class Exchange:
         if not isinstance(body, dict):
             raise refusals.unreadable_body()
         model = body.get("model")
-        self._look_up_faults(model if isinstance(model, str) else "")
+        await self._meet_faults(model if isinstance(model, str) else "", streams=streams)
         return body
 
-    async def no_body(self) -> None:
+    async def no_body(self, *, streams: bool = False) -> None:
         """A request without a body, such as a GET."""
         self._record_request(await self._body())
-        self._look_up_faults("")
+        await self._meet_faults("", streams=streams)
 
     async def upgrade(self) -> None:
         """A request to speak WebSocket; anything else is refused."""
@@ -112,7 +119,7 @@ class Exchange:
             self.connection, "request", self.what, data, public(self.request.headers)
         )
 
-    def _look_up_faults(self, model: str) -> None:
+    async def _meet_faults(self, model: str, *, streams: bool) -> None:
         self.faults = self.world.faults.concerning(self.request.path, model)
         if not self.faults:
             return
@@ -121,6 +128,20 @@ class Exchange:
             self.world.record.struck_by(self.connection, fault.text, self.what)
             raise status_refusal(fault)
         self.lost = struck(self.faults, "lose")
+        if not streams:
+            await self._meet_first_byte()
+
+    async def _meet_first_byte(self) -> None:
+        for step in self.strikes().opening():
+            match step:
+                case Wait(seconds):
+                    await self.world.clock.sleep(seconds)
+                case Cut(how, _, _, fault):
+                    self.world.record.struck_by(self.connection, fault.text, self.what)
+                    cut_before_answer(self.request, how)
+                    raise Severed
+                case _:
+                    pass  # the others strike a WebSocket, or the events of a response
 
     def struck(self, name: str) -> Fault | None:
         """The request fault of this name, if one strikes; recorded."""
@@ -200,6 +221,8 @@ class Reception:
             answer = await handler(exchange)
         except Refused as refused:
             answer = exchange.refuse(refused)
+        except Severed:
+            return web.Response()
         except (ConnectionError, asyncio.CancelledError):
             self._world.record.sent(exchange.connection, "cut", "the client went away")
             raise

@@ -96,7 +96,7 @@ def json_in(data: bytes) -> Any:
 def public(headers: Any) -> Headers:
     """The headers without their secrets."""
     return tuple(
-        (name, "[secret]" if name.lower() in SECRET_HEADERS else value)
+        (str(name), "[secret]" if name.lower() in SECRET_HEADERS else value)
         for name, value in headers.items()
     )
 

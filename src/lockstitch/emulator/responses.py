@@ -70,7 +70,8 @@ class Run:
         return self._telling
 
     def _logged(self, events: Iterator[Event]) -> Iterator[Event]:
-        for event in events:
+        # Only what is kept can be cancelled: then it says nothing more.
+        while not self.over and (event := next(events, None)) is not None:
             self.log.append(event)
             if self.watchers:
                 self.notify()

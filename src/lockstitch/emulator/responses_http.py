@@ -4,6 +4,8 @@ Decides nothing about responses (`responses` does); it reads requests, delivers 
 in the end whether a run was committed or lost."""
 
 import asyncio
+from bisect import bisect_right
+from operator import attrgetter
 from typing import Any
 
 from aiohttp import web
@@ -18,6 +20,8 @@ from lockstitch.emulator.sse import SseSink
 from lockstitch.emulator.striking import Strikes
 from lockstitch.emulator.unheard import Unheard
 from lockstitch.emulator.world import World
+
+_number = attrgetter("number")
 
 
 class ResponsesDoor:
@@ -43,7 +47,7 @@ class ResponsesDoor:
         ]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
-        request = await exchange.json()
+        request = await exchange.json(streams=True)
         self._strike_request(exchange, request)
         run = self._responses.start(request)
         faults = tuple(parse(text) for text in run.reply.faults)
@@ -127,7 +131,7 @@ class ResponsesDoor:
         task.add_done_callback(self._background.discard)
 
     async def retrieve(self, exchange: Exchange) -> web.StreamResponse:
-        await exchange.no_body()
+        await exchange.no_body(streams="stream" in exchange.request.query)
         query = exchange.request.query
         run = self._responses.get(exchange.request.match_info["id"])
         if flag("stream", query.get("stream", "false")):
@@ -149,7 +153,7 @@ class ResponsesDoor:
         try:
             while True:
                 told.clear()
-                news = [event for event in run.log[max(0, seen) :] if event.number > seen]
+                news = run.log[bisect_right(run.log, seen, key=_number) :]
                 if news:
                     seen = news[-1].number
                     ended = await deliver(sink, news, strikes, self._world.clock)

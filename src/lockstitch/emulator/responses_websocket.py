@@ -4,6 +4,7 @@ A thin driver: `lanes` and `steering` decide, this reads frames, runs one task f
 that has work, and sends. A lane's requests are answered one after the other."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,8 @@ from lockstitch.emulator.responses import Responses, Run
 from lockstitch.emulator.steering import CannotSteer, Steering
 from lockstitch.emulator.striking import Strikes
 from lockstitch.emulator.world import World
+
+log = logging.getLogger("lockstitch.emulator")
 
 _encode = msgspec.json.Encoder().encode
 PATH = "/v1/responses"
@@ -65,6 +68,8 @@ class LaneSink:
         self.lost = lost
 
     def _marked(self, event: Event) -> Event:
+        if event.name == "error":
+            event = Event(event.name, event.number, _nested(event.data))
         if not self._tail:
             return event
         return Event(event.name, event.number, event.data[:-1] + self._tail)
@@ -90,6 +95,20 @@ class LaneSink:
         self._sink.struck(fault, data)
 
 
+def _nested(data: bytes) -> bytes:
+    """An `error` event, with what it says where error frames say it."""
+    said = msgspec.json.decode(data)
+    error = {
+        "message": said["message"],
+        "type": refusals.SERVER,
+        "param": said["param"],
+        "code": said["code"],
+    }
+    number = said["sequence_number"]
+    # Codex CLI takes an error frame without a status for nothing, and goes on waiting.
+    return _encode({"type": "error", "status": 500, "error": error, "sequence_number": number})
+
+
 class Connection:
     """One client's connection, from the handshake to its end."""
 
@@ -103,15 +122,18 @@ class Connection:
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Run] = {}
         self._lane_of: dict[str, str] = {}
+        self._expires_at = world.clock.now() + world.settings.connection_seconds
 
     async def serve(self, socket: web.WebSocketResponse) -> None:
         ageing = asyncio.create_task(self._grow_old(socket))
         try:
             async for message in socket:
-                if message.type is WSMsgType.TEXT:
+                if self._left_seconds() <= 0:
+                    await self._expire(socket)
+                elif message.type is WSMsgType.TEXT:
                     await self._receive(message.data.encode())
                 elif message.type is WSMsgType.BINARY:
-                    await self._receive(message.data)
+                    await self._refuse_binary(message.data)
         finally:
             ageing.cancel()
 
@@ -122,11 +144,26 @@ class Connection:
         await asyncio.gather(*self._workers.values(), return_exceptions=True)
         self._world.record.flush()
 
+    def _left_seconds(self) -> float:
+        return self._expires_at - self._world.clock.now()
+
     async def _grow_old(self, socket: web.WebSocketResponse) -> None:
-        lifetime = self._world.settings.connection_seconds
-        await self._world.clock.sleep(lifetime)
-        await self._refuse(refusals.connection_too_old(lifetime / 60), UNNAMED)
+        # Real time: a virtual clock that flows would be at the connection's end at once. What a
+        # test does to a virtual clock is seen when the next frame comes.
+        while (left := self._left_seconds()) > 0:
+            await asyncio.sleep(left)
+        await self._expire(socket)
+
+    async def _expire(self, socket: web.WebSocketResponse) -> None:
+        # No client broke a rule by this.
+        refused = refusals.connection_too_old(self._world.settings.connection_seconds / 60)
+        await self._sink.refuse("fault", _error_frame(refused, UNNAMED))
+        self._world.record.sent(self._sink.connection, "close", "1000")
         await socket.close(code=1000)
+
+    async def _refuse_binary(self, data: bytes) -> None:
+        self._world.record.received(self._sink.connection, "frame", "frame unreadable", data)
+        await self._refuse(refusals.unreadable_frame(), UNNAMED)
 
     async def _receive(self, data: bytes) -> None:
         frame: Any = None
@@ -152,11 +189,10 @@ class Connection:
 
     async def _queue(self, frame: dict[str, Any]) -> None:
         named = frame.get("stream_id")
-        lane = named if isinstance(named, str) else UNNAMED
         try:
-            self._lanes.enter(lane)
+            lane = self._lanes.enter(named)
         except Refused as refused:
-            await self._refuse(refused, lane)
+            await self._refuse(refused, named if isinstance(named, str) else UNNAMED)
             return
         self._waiting.setdefault(lane, deque()).append(frame)
         if lane not in self._workers:
@@ -172,6 +208,9 @@ class Connection:
                     await self._answer(frame, lane)
                 except ConnectionError:
                     return
+                except Exception:
+                    log.exception("the emulator failed at a frame")
+                    await self._refuse(refusals.own_fault(), lane)
                 finally:
                     self._lanes.leave()
                     self._world.record.flush()
@@ -301,6 +340,9 @@ class Connection:
             await self._refuse(refusals.missing_parameter("previous_response_id"), UNNAMED)
             return
         run = self._running.get(named)
+        if run is not None and run.performance.ended:
+            # Its last event is said, if not yet slept over.
+            run = None
         lane = self._lane_of.get(named, UNNAMED)
         sink = LaneSink(self._sink, lane, None)
         try:
@@ -347,10 +389,14 @@ class Connection:
             return None
 
     async def _refuse(self, refused: Refused, lane: str) -> None:
-        frame: dict[str, Any] = {"type": "error", "status": refused.status}
-        if lane:
-            frame["stream_id"] = lane
-        error = refused.error()
-        if refused.headers:
-            error["headers"] = refused.headers
-        await self._sink.refuse(refused.rule, _encode(frame | {"error": error}))
+        await self._sink.refuse(refused.rule, _error_frame(refused, lane))
+
+
+def _error_frame(refused: Refused, lane: str) -> bytes:
+    frame: dict[str, Any] = {"type": "error", "status": refused.status}
+    if lane:
+        frame["stream_id"] = lane
+    error = refused.error()
+    if refused.headers:
+        error["headers"] = refused.headers
+    return _encode(frame | {"error": error})

@@ -254,6 +254,11 @@ class Performance:
         yield self._event("response.code_interpreter_call.interpreting", **place)
         yield self._event("response.code_interpreter_call.completed", **place)
 
+    def _mcp_list_tools(self, item: Item) -> Iterator[Event]:
+        yield self._event("response.mcp_list_tools.in_progress", **self._place(item))
+        ended = "failed" if item.get("error") else "completed"
+        yield self._event(f"response.mcp_list_tools.{ended}", **self._place(item))
+
     def _in_stages(self, item: Item) -> Iterator[Event]:
         for stage in _STAGES[item["type"]]:
             yield self._event(f"response.{item['type']}.{stage}", **self._place(item))
@@ -278,7 +283,6 @@ _BROKEN_OFF: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
 }
 
 _STAGES: Final = {
-    "mcp_list_tools": ("in_progress", "completed"),
     "web_search_call": ("in_progress", "searching", "completed"),
     "file_search_call": ("in_progress", "searching", "completed"),
     "image_generation_call": ("in_progress", "generating", "completed"),
@@ -292,7 +296,7 @@ SPEAKERS: Final[dict[str, Callable[[Performance, Item], Iterator[Event]]]] = {
     "shell_call": Performance._shell_call,
     "mcp_call": Performance._mcp_call,
     "code_interpreter_call": Performance._code_interpreter_call,
-    "mcp_list_tools": Performance._in_stages,
+    "mcp_list_tools": Performance._mcp_list_tools,
     "web_search_call": Performance._in_stages,
     "file_search_call": Performance._in_stages,
     "image_generation_call": Performance._in_stages,

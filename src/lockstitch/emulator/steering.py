@@ -136,6 +136,9 @@ def required_input(output: Sequence[Item]) -> list[dict[str, Any]]:
         key = key_of(item, call.key) if call else None
         if call is None or key is None or (item["type"], key) not in waiting:
             continue
+        if item["type"] == "program":
+            # The server's own to finish.
+            continue
         stubs.append(_stub(item, key))
     return stubs
 

@@ -171,7 +171,7 @@ def _is_due(fault: Fault, name: str, number: int, count: int) -> bool:
     if point.event == END:
         return name in ENDS
     if point.event.isdecimal():
-        return int(point.event) == number
+        return point.event.lstrip("0") == str(number or "")
     return point.event == name and point.nth == count
 
 

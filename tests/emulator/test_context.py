@@ -40,7 +40,7 @@ def test_a_tree_of_contexts_is_a_tree_of_lists(steps):
     """Every node extends some earlier node; each must hold exactly the path to it."""
     contexts, paths = [Context()], [[]]
     for number, (parent, count) in enumerate(steps):
-        parent %= len(contexts)
+        parent = parent % len(contexts)  # noqa: PLW2901
         added = [said(f"{number}.{place}") for place in range(count)]
         contexts.append(contexts[parent].extended(added, {}, count))
         paths.append(paths[parent] + [item["id"] for item in added])

@@ -47,8 +47,6 @@ name = "local"
 base_url = "{base_url}"
 wire_api = "responses"
 env_key = "LOCAL_API_KEY"
-request_max_retries = 0
-stream_max_retries = 0
 """
 
 
@@ -72,14 +70,16 @@ class Run:
 
 
 class CodexCli:
-    """Codex in a folder of its own."""
+    """Codex in a folder of its own. `settings` are those of its provider in `config.toml`."""
 
-    def __init__(self, folder: Path, base_url: str) -> None:
+    def __init__(self, folder: Path, base_url: str, **settings: int) -> None:
         self.home = folder / "home"
         self.project = folder / "project"
         self.home.mkdir()
         self.project.mkdir()
-        (self.home / "config.toml").write_text(_CONFIG.format(base_url=base_url))
+        # JSON and TOML write numbers and booleans alike.
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
+        (self.home / "config.toml").write_text(_CONFIG.format(base_url=base_url) + "".join(lines))
 
     def run(self, prompt: str) -> Run:
         """A new thread, to the end of its first turn."""

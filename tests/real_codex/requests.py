@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstitch.testing import EmulatorThread
+
 Wire = dict[str, Any]
+
+
+def asked(emulator: EmulatorThread) -> list[Wire]:
+    """What was asked over HTTP and then what was asked over WebSocket, in order."""
+    posted = emulator.requests("POST /v1/responses")
+    return [*posted, *emulator.requests("frame response.create")]
 
 
 def conversation(request: Wire) -> list[str]:

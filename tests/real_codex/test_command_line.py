@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from tests.real_codex.codex_cli import LONGEST_RUN_SECONDS, needs_codex
-from tests.real_codex.requests import conversation, output_of
+from tests.real_codex.drafts import HELD, runs
+from tests.real_codex.requests import asked, conversation, output_of
 from tests.real_codex.rollouts import ended, thread_of
-from tests.real_codex.scripted_provider import runs
 
 pytestmark = needs_codex
 
@@ -30,8 +30,8 @@ def mend(rollout: Path, *options: str) -> None:
     )
 
 
-def test_a_mended_copy_beside_its_rollout_does_not_keep_codex_from_resuming(codex, provider):
-    provider.will(runs("call_1", "echo charged"), held=True)
+def test_a_mended_copy_beside_its_rollout_does_not_keep_codex_from_resuming(codex, emulator):
+    emulator.say(runs("call_1", "echo charged"), faults=HELD)
     codex.run_and_kill("charge the card", when=ended("call_1"))
     thread = thread_of(codex.rollout())
 
@@ -42,8 +42,8 @@ def test_a_mended_copy_beside_its_rollout_does_not_keep_codex_from_resuming(code
     assert codex.resume("go on", thread=thread).thread == thread
 
 
-def test_a_rollout_mended_in_place_is_resumed_with_its_backup_beside_it(codex, provider):
-    provider.will(runs("call_1", "echo charged"), held=True)
+def test_a_rollout_mended_in_place_is_resumed_with_its_backup_beside_it(codex, emulator):
+    emulator.say(runs("call_1", "echo charged"), faults=HELD)
     codex.run_and_kill("charge the card", when=ended("call_1"))
     thread = thread_of(codex.rollout())
 
@@ -51,11 +51,11 @@ def test_a_rollout_mended_in_place_is_resumed_with_its_backup_beside_it(codex, p
     codex.forget()
 
     assert codex.resume("go on").thread == thread
-    assert output_of("call_1", provider.requests[-1]).endswith("charged\n")
+    assert output_of("call_1", asked(emulator)[-1]).endswith("charged\n")
 
 
-def test_mending_an_older_thread_does_not_make_it_the_last_one(codex, provider):
-    provider.will(runs("call_1", "echo charged"), held=True)
+def test_mending_an_older_thread_does_not_make_it_the_last_one(codex, emulator):
+    emulator.say(runs("call_1", "echo charged"), faults=HELD)
     codex.run_and_kill("charge the card", when=ended("call_1"))
     older = codex.rollout()
     time.sleep(ONE_TICK_SECONDS)
@@ -66,4 +66,4 @@ def test_mending_an_older_thread_does_not_make_it_the_last_one(codex, provider):
     codex.forget()
 
     assert codex.resume("go on").thread == newer
-    assert conversation(provider.requests[-1])[0] == "user: something else"
+    assert conversation(asked(emulator)[-1])[0] == "user: something else"

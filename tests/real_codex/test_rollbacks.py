@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from lockstitch.testing import EmulatorThread
 from tests.real_codex.codex_cli import CodexCli, needs_codex
-from tests.real_codex.requests import calls
+from tests.real_codex.requests import asked, calls
 from tests.real_codex.rollouts import findings, read_records
-from tests.real_codex.scripted_provider import ScriptedProvider, says
 
 pytestmark = needs_codex
 
@@ -95,8 +95,8 @@ HISTORIES = {
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_live_is_what_codex_sends(codex, provider, history):
-    assert found_open(codex, provider, history) == calls(provider.requests[-1])
+def test_live_is_what_codex_sends(codex, emulator, history):
+    assert found_open(codex, emulator, history) == calls(asked(emulator)[-1])
 
 
 BEGINNINGS = {
@@ -130,16 +130,14 @@ BEGINNINGS = {
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
-def test_a_turn_begins_where_codex_says_so(codex, provider, beginning):
+def test_a_turn_begins_where_codex_says_so(codex, emulator, beginning):
     history = [*ONE, *TWO, beginning, call("c"), rollback(1)]
-    assert found_open(codex, provider, history) == calls(provider.requests[-1])
+    assert found_open(codex, emulator, history) == calls(asked(emulator)[-1])
 
 
-def found_open(
-    codex: CodexCli, provider: ScriptedProvider, history: list[Record]
-) -> set[str | None]:
+def found_open(codex: CodexCli, emulator: EmulatorThread, history: list[Record]) -> set[str | None]:
     """The calls that are found open in a rollout of this history; then Codex resumes from it."""
-    provider.will(says("hello"))
+    emulator.say("hello")
     thread = codex.run("hello").thread
     rollout = codex.rollout()
     header, *others = read_records(rollout)

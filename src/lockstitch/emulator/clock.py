@@ -7,6 +7,8 @@ from typing import Protocol
 
 # Where a virtual clock starts: 2026-01-01T00:00:00Z. Any fixed moment would do.
 VIRTUAL_START = 1_767_225_600.0
+# The clock on the wall can be set: look again now and then.
+_LONGEST_SLEEP_SECONDS = 3_600.0
 
 
 class Clock(Protocol):
@@ -15,6 +17,9 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None: ...
 
+    async def until(self, moment: float) -> None:
+        """Wait for a moment without making it come."""
+
 
 class RealClock:
     def now(self) -> float:
@@ -22,6 +27,10 @@ class RealClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def until(self, moment: float) -> None:
+        while (left := moment - time.time()) > 0:
+            await asyncio.sleep(min(left, _LONGEST_SLEEP_SECONDS))
 
     def __repr__(self) -> str:
         return "<RealClock>"
@@ -44,15 +53,18 @@ class VirtualClock:
 
     async def sleep(self, seconds: float) -> None:
         if self._flowing:
-            self._now += max(0.0, seconds)
+            self.advance(max(0.0, seconds))
             await asyncio.sleep(0)
-            return
-        if seconds <= 0:
+        else:
+            await self.until(self._now + seconds)
+
+    async def until(self, moment: float) -> None:
+        if moment <= self._now:
             await asyncio.sleep(0)
             return
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._slept += 1
-        heapq.heappush(self._sleepers, (self._now + seconds, self._slept, woken))
+        heapq.heappush(self._sleepers, (moment, self._slept, woken))
         await woken
 
     def advance(self, seconds: float) -> None:

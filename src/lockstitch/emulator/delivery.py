@@ -69,8 +69,9 @@ async def deliver(
 ) -> Delivered:
     """Send all events.
 
-    `finish` gives the last ones when a fault ends the response early. `commit` is called once,
-    just before the event that ends the response goes out: whoever sees the end can build on it."""
+    `finish` gives the last ones when a fault ends the response early. `commit` makes the provider
+    keep the response. It is called just before the event that ends the response goes out, so that
+    whoever sees the end can build on it, and before a cut that loses the answer alone."""
     if strikes:
         return await _struck(sink, iter(events), strikes, clock, pace, finish, commit)
     batch: list[Event] = []
@@ -98,8 +99,7 @@ async def _struck(  # noqa: PLR0917
 ) -> Delivered:
     for event in events:
         steps = strikes.passing(event.name, event.number, sink.framed(event))
-        last = commit if event.name in ENDS else None
-        ended = await carry_out(steps, sink, clock, last)
+        ended = await carry_out(steps, sink, clock, commit, ends=event.name in ENDS)
         if isinstance(ended, Delivered):
             return ended
         if ended is not None:
@@ -113,15 +113,21 @@ async def _struck(  # noqa: PLR0917
 
 
 async def carry_out(
-    steps: list[Step], sink: Sink, clock: Clock, commit: Commit | None = None
+    steps: list[Step],
+    sink: Sink,
+    clock: Clock,
+    commit: Commit | None = None,
+    *,
+    ends: bool = False,
 ) -> Delivered | Fault | None:
-    """How the connection ended, or the fault that ends the response; None to go on."""
+    """How the connection ended, or the fault that ends the response; None to go on.
+
+    `ends`: these are the steps of the event that ends the response."""
     for step in steps:
+        if commit is not None and _keeps(step, ends=ends):
+            commit()
         match step:
             case Send(data):
-                if commit is not None:
-                    commit()
-                    commit = None
                 await sink.write(data)
             case Wait(seconds):
                 await clock.sleep(seconds)
@@ -136,11 +142,22 @@ async def carry_out(
     return None
 
 
-async def open_with(strikes: Strikes, sink: Sink, clock: Clock) -> Delivered | None:
+def _keeps(step: Step, *, ends: bool) -> bool:
+    match step:
+        case Send():
+            return ends
+        case Cut(commit=kept) | Close(commit=kept):
+            return kept
+    return False
+
+
+async def open_with(
+    strikes: Strikes, sink: Sink, clock: Clock, commit: Commit | None = None
+) -> Delivered | None:
     """What faults do before the first byte; None if the stream may begin."""
     if not strikes:
         return None
-    ended = await carry_out(strikes.opening(), sink, clock)
+    ended = await carry_out(strikes.opening(), sink, clock, commit)
     return ended if isinstance(ended, Delivered) else None
 
 

@@ -242,8 +242,7 @@ class Connection:
 
     async def _grow_old(self) -> None:
         # Real time: a virtual clock that flows would be at the end of the session at once.
-        while (left := self._expires_at - self._world.clock.now()) > 0:
-            await asyncio.sleep(left)
+        await self._world.clock.until(self._expires_at)
         await self._expire()
 
     async def _expire(self) -> None:

@@ -182,9 +182,12 @@ class Responses:
         return run
 
     def commit(self, run: Run) -> None:
-        """The response came to its end: from now on it can be continued."""
+        """The response comes to its end, heard or unheard: from now on it can be continued."""
         if run.over:
             return
+        if not run.performance.ended:
+            for _ in run.events():
+                pass
         output = run.performance.output
         if run.body["status"] in CONTINUABLE:
             run.after = continued(run.context, output)

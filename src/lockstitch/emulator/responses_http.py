@@ -5,6 +5,7 @@ in the end whether a run was committed or lost."""
 
 import asyncio
 from bisect import bisect_right
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -78,7 +79,8 @@ class ResponsesDoor:
 
     async def _streamed(self, exchange: Exchange, run: Run, strikes: Strikes) -> web.StreamResponse:
         sink = SseSink(exchange)
-        ended = await open_with(strikes, sink, self._world.clock)
+        commit = partial(self._responses.commit, run)
+        ended = await open_with(strikes, sink, self._world.clock, commit)
         if ended is None:
             await sink.open({"openai-processing-ms": "1", "x-request-id": f"req_{run.id[5:]}"})
             ended = await self._delivered(sink, run, strikes)
@@ -87,7 +89,8 @@ class ResponsesDoor:
 
     async def _whole(self, exchange: Exchange, run: Run, strikes: Strikes) -> web.StreamResponse:
         sink = Unheard(exchange)
-        ended = await open_with(strikes, sink, self._world.clock)
+        commit = partial(self._responses.commit, run)
+        ended = await open_with(strikes, sink, self._world.clock, commit)
         if ended is None:
             ended = await self._delivered(sink, run, strikes)
         self._settle(run, ended)
@@ -106,17 +109,14 @@ class ResponsesDoor:
             clock,
             pace=run.reply.pace or self._world.settings.pace,
             finish=run.finish,
-            commit=lambda: self._responses.commit(run),
+            commit=partial(self._responses.commit, run),
         )
 
     def _settle(self, run: Run, ended: Delivered) -> None:
         if ended is Delivered.CUT:
             self._responses.abandon(run)
-            return
-        if ended is Delivered.CUT_BUT_KEPT and not run.performance.ended:
-            for _ in run.events():
-                pass
-        self._responses.commit(run)
+        else:
+            self._responses.commit(run)
 
     def _run_in_background(self, run: Run, strikes: Strikes) -> None:
         async def perform() -> None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -281,10 +282,12 @@ class Connection:
         self._running[run.id] = run
         self._lane_of[run.id] = lane
         try:
-            ended = await open_with(strikes, sink, self._world.clock)
+            commit = partial(self._commit, run, lane)
+            ended = await open_with(strikes, sink, self._world.clock, commit)
             if ended is None:
                 ended = await self._delivered(run, sink, strikes, lane)
-            self._settle(run, ended, lane)
+            if ended is not Delivered.CUT:
+                commit()
         finally:
             self._running.pop(run.id, None)
             self._responses.abandon(run)
@@ -298,10 +301,6 @@ class Connection:
         return await self._follow(run, frame, sink)
 
     async def _delivered(self, run: Run, sink: LaneSink, strikes: Strikes, lane: str) -> Delivered:
-        def commit() -> None:
-            self._responses.commit(run)
-            self._lanes.keep(lane, run)
-
         if run.reply.delay:
             await self._world.clock.sleep(run.reply.delay)
         return await deliver(
@@ -311,7 +310,7 @@ class Connection:
             self._world.clock,
             pace=run.reply.pace or self._world.settings.pace,
             finish=run.finish,
-            commit=commit,
+            commit=partial(self._commit, run, lane),
         )
 
     def _steered(self, run: Run) -> Iterator[Event]:
@@ -322,13 +321,7 @@ class Connection:
                 yield from run.stop("steered")
                 return
 
-    def _settle(self, run: Run, ended: Delivered, lane: str) -> None:
-        if ended is Delivered.CUT:
-            self._responses.abandon(run)
-            return
-        if ended is Delivered.CUT_BUT_KEPT and not run.performance.ended:
-            for _ in run.events():
-                pass
+    def _commit(self, run: Run, lane: str) -> None:
         self._responses.commit(run)
         self._lanes.keep(lane, run)
 

@@ -130,6 +130,7 @@ class Emulator:
             return
         runner, self._runner = self._runner, None
         await self._responses_door.stop()
+        await self._realtime_door.stop()
         await runner.cleanup()
         self.record.flush()
 

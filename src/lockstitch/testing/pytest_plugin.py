@@ -14,24 +14,32 @@ if TYPE_CHECKING:
 @pytest.fixture
 def emulator() -> "Iterator[EmulatorThread]":
     """A provider with seed 0, on a free port: point a client at `emulator.base_url`."""
-    from lockstitch.testing.threads import EmulatorThread  # noqa: PLC0415
-
-    with EmulatorThread() as running:
+    with _thread_class()() as running:
         yield running
 
 
 @pytest.fixture
 def make_emulator() -> "Iterator[Callable[..., EmulatorThread]]":
     """Emulators with settings of your own, stopped when the test ends."""
-    from lockstitch.testing.threads import EmulatorThread  # noqa: PLC0415
-
+    start = _thread_class()
     running: list[EmulatorThread] = []
 
     def make(**settings: Any) -> EmulatorThread:
-        made = EmulatorThread(**settings).start()
+        made = start(**settings).start()
         running.append(made)
         return made
 
     yield make
     for each in running:
         each.stop()
+
+
+def _thread_class() -> "type[EmulatorThread]":
+    try:
+        from lockstitch.testing.threads import EmulatorThread  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        pytest.fail(
+            f"The emulator needs {missing.name}: pip install 'lockstitch[emulator]'.",
+            pytrace=False,
+        )
+    return EmulatorThread

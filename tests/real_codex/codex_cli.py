@@ -68,6 +68,14 @@ class Run:
                 return str(event["thread_id"])
         raise AssertionError(f"no thread was started:\n{self.stdout}")
 
+    @property
+    def said(self) -> list[str]:
+        """What the model said to the user; of a run that failed, nothing counts."""
+        assert self.code == 0, self.stdout + self.stderr
+        events = map(json.loads, self.stdout.splitlines())
+        items = [event["item"] for event in events if event["type"] == "item.completed"]
+        return [item["text"] for item in items if item["type"] == "agent_message"]
+
 
 class CodexCli:
     """Codex in a folder of its own. `settings` are those of its provider in `config.toml`."""

@@ -24,6 +24,8 @@ def conversation(request: Wire) -> list[str]:
             text = item["content"][0]["text"]
             if item["role"] in ("user", "assistant") and not text.startswith("<"):
                 told.append(f"{item['role']}: {text}")
+        elif kind == "reasoning":
+            told.append("reasoning")
         elif kind.endswith("_output"):
             told.append(f"output {item['call_id']}")
         else:

@@ -2,6 +2,8 @@
 
 Imports nothing until a fixture is asked for: pytest loads this in every run."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def emulator() -> "Iterator[EmulatorThread]":
+def emulator() -> Iterator[EmulatorThread]:
     """A provider with seed 0, on a free port: point a client at `emulator.base_url`."""
     with _thread_class()() as running:
         yield running
 
 
 @pytest.fixture
-def make_emulator() -> "Iterator[Callable[..., EmulatorThread]]":
+def make_emulator() -> Iterator[Callable[..., EmulatorThread]]:
     """Emulators with settings of your own, stopped when the test ends."""
     start = _thread_class()
     running: list[EmulatorThread] = []
@@ -34,7 +36,7 @@ def make_emulator() -> "Iterator[Callable[..., EmulatorThread]]":
         each.stop()
 
 
-def _thread_class() -> "type[EmulatorThread]":
+def _thread_class() -> type[EmulatorThread]:
     try:
         from lockstitch.testing.threads import EmulatorThread  # noqa: PLC0415
     except ModuleNotFoundError as missing:

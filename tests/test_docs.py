@@ -8,6 +8,7 @@ Conventions that make a page executable:
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -23,6 +24,8 @@ import lockstitch
 from lockstitch.cli.app import run
 from lockstitch.core import mending
 from lockstitch.core.rules import RULES
+from lockstitch.emulator import Emulator, refusals
+from lockstitch.emulator.faults import FAULTS
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
 
@@ -178,6 +181,7 @@ def test_python_examples_run_and_print_what_the_page_shows(page, tmp_path, monke
 def test_every_option_that_a_page_names_exists(page, capsys):
     run(["check", "--help"])
     run(["mend", "--help"])
+    run(["emulate", "--help"])
     helped = capsys.readouterr().out
     for code in re.findall(r"`([^`\n]+)`", page.read_text()):
         if not code.startswith(("--", "lockstitch ")):
@@ -209,6 +213,34 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(page):
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(target), link
+
+
+# --- the emulator ------------------------------------------------------------------------------
+
+
+def first_column(heading: str) -> list[str]:
+    """What a section's tables of the emulator's page list, as it is written."""
+    section = (DOCS / "emulator.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+
+
+def test_the_page_of_the_emulator_has_every_fault_with_what_it_does():
+    page = (DOCS / "emulator.md").read_text()
+    assert first_column("Faults") == list(FAULTS)
+    for kind in FAULTS.values():
+        assert f"| `{kind.name}` | {kind.does} |" in page
+
+
+def test_the_page_of_the_emulator_has_every_rule_of_the_responses_api():
+    written = inspect.getsource(refusals)
+    rules = set(re.findall(r"Refused\(\s*\"([a-z-]+)\"", written)) - {"emulator-fault"}
+    listed = first_column("What it enforces")
+    assert sorted(listed) == sorted(rules)
+
+
+def test_the_page_of_the_emulator_has_every_path_it_serves():
+    listed = first_column("What it speaks") + first_column("What it records")
+    assert sorted(listed) == sorted(f"{method} {path}" for method, path in Emulator().paths())
 
 
 # --- the code ----------------------------------------------------------------------------------

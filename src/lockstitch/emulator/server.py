@@ -146,8 +146,17 @@ class Emulator:
     ) -> None:
         await self.stop()
 
+    def paths(self) -> list[tuple[str, str]]:
+        """All that it serves: methods and paths."""
+        return [(route.method, route.path) for route in self._routes()]
+
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=LARGEST_BODY_BYTES)
+        application.router.add_routes(self._routes())
+        application.router.add_route("*", "/{rest:.*}", self._reception.received(self._nowhere))
+        return application
+
+    def _routes(self) -> list[web.RouteDef]:
         doors = (
             self._responses_door,
             SocketDoor(self.world, self._reception, self.responses),
@@ -165,10 +174,7 @@ class Emulator:
                 speak=self.speak,
             ),
         )
-        for door in doors:
-            application.router.add_routes(door.routes())
-        application.router.add_route("*", "/{rest:.*}", self._reception.received(self._nowhere))
-        return application
+        return [route for door in doors for route in door.routes()]
 
     async def _nowhere(self, exchange: Exchange) -> web.Response:
         await exchange.no_body()

@@ -12,16 +12,22 @@ from openai import AsyncOpenAI, OpenAI
 
 from lockstitch.testing import EmulatorThread
 
+# An answer that does not come within this never comes.
+SECONDS = 10.0
 MODEL = "gpt-5.5"
 KINDS = ("sync", "async")
 
 
 def sync_client(emulator: EmulatorThread, **settings: Any) -> OpenAI:
-    return OpenAI(base_url=emulator.base_url, api_key="any", max_retries=0, **settings)
+    return OpenAI(
+        base_url=emulator.base_url, api_key="any", max_retries=0, timeout=SECONDS, **settings
+    )
 
 
 def async_client(emulator: EmulatorThread, **settings: Any) -> AsyncOpenAI:
-    return AsyncOpenAI(base_url=emulator.base_url, api_key="any", max_retries=0, **settings)
+    return AsyncOpenAI(
+        base_url=emulator.base_url, api_key="any", max_retries=0, timeout=SECONDS, **settings
+    )
 
 
 class Client:
@@ -104,4 +110,55 @@ def invalid(message: str, param: str | None = "input", code: str | None = None) 
 
 def as_input(*items: Any) -> list[dict[str, Any]]:
     """Output items, as a client sends them back."""
-    return [item.model_dump(mode="json", exclude_unset=True) for item in items]
+    return [item.model_dump(mode="json", exclude_unset=True, warnings=False) for item in items]
+
+
+class Connection:
+    """A WebSocket of either client."""
+
+    def __init__(self, kind: str, emulator: EmulatorThread) -> None:
+        self._runner = asyncio.Runner()
+        self._async = kind == "async"
+        self._client: Any = async_client(emulator) if self._async else sync_client(emulator)
+        self._opened: Any = self._now(self._client.responses.connect().enter())
+
+    def create(self, input: Any = "hello", **fields: Any) -> None:
+        self._now(self._opened.response.create(**({"model": MODEL, "input": input} | fields)))
+
+    def steer(self, response: str, input: Any) -> None:
+        self._now(self._opened.response.steer(previous_response_id=response, input=input))
+
+    def receive(self) -> Any:
+        return self._now(self._opened.recv())
+
+    def until(self, *types: str) -> list[Any]:
+        """The events up to the first of one of these types, with it."""
+        events = [self.receive()]
+        while events[-1].type not in types:
+            events.append(self.receive())
+        return events
+
+    def finished(self) -> Any:
+        """The response that ends next."""
+        return self.until("response.completed", "response.incomplete", "response.failed")[
+            -1
+        ].response
+
+    def close(self) -> None:
+        self._now(self._opened.close())
+        self._now(self._client.close())
+        self._runner.close()
+
+    def _now(self, value: Any) -> Any:
+        if not inspect.isawaitable(value):
+            return value
+        return self._runner.run(asyncio.wait_for(_awaited(value), SECONDS))
+
+
+@contextmanager
+def connected(kind: str, emulator: EmulatorThread) -> Iterator[Connection]:
+    connection = Connection(kind, emulator)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -61,6 +61,7 @@ DRAFTS = {
         ],
     ),
     "empty message": item("message"),
+    "message with a text": item("message", content="Hello."),
     "reasoning": reasoning("First this, then that.", content="Deep thoughts."),
     "reasoning alone": reasoning(),
     "function_call": call("weather", {"city": "Lund", "days": 3}),
@@ -361,6 +362,20 @@ def test_an_item_is_strict_wherever_it_is_shown(shared, name):
     one = wire.get(f"/conversations/{conversation['id']}/items/{kept['id']}").body
     strictly(ConversationItem, one)
     assert one == kept
+
+
+def test_an_item_says_nothing_that_is_not_so(shared):
+    wire = Wire(shared)
+    shared.say(*(DRAFTS[f"{name} that failed"] for name in ("mcp_call", "mcp_list_tools")))
+    failed, _ = wire.create().body["output"]
+    assert failed["status"] == "failed"
+    shared.say(DRAFTS["computer_call, several actions"])
+    [acts] = wire.create().body["output"]
+    assert "action" not in acts
+    shared.say(DRAFTS["reasoning"], DRAFTS["mcp_call"])
+    begun = [event["item"] for event in wire.stream() if event["type"].endswith("item.added")]
+    assert (begun[0]["summary"], begun[0]["content"]) == ([], [])
+    assert (begun[1]["arguments"], begun[1]["output"]) == ("", None)
 
 
 # One of each family, answered; the outputs as little as their types allow.

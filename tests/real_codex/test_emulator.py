@@ -175,7 +175,7 @@ def test_a_conversation_that_ended_in_a_cut_is_resumed(tmp_path, emulator, fault
 
 
 def test_a_stream_that_falls_silent_is_given_up_and_asked_for_again(tmp_path, emulator):
-    codex = CodexCli(tmp_path, emulator.base_url, stream_idle_timeout_ms=1000)
+    codex = CodexCli(tmp_path, emulator.base_url, stream_idle_timeout_ms=2000)
     emulator.say(runs("call_1", CHARGE), faults=("stall after=response.output_item.done",))
     emulator.say("done")
 
@@ -250,7 +250,7 @@ def test_a_client_that_asks_too_often_waits_as_long_as_it_is_told(over_http, emu
 
     posts = [entry for entry in emulator.entries() if entry.what == POST and not entry.sent]
     first, second = (entry.at for entry in posts)
-    assert 2 <= second - first < 4
+    assert second - first >= 2
 
 
 def test_an_answer_that_was_lost_on_the_way_is_asked_for_again(over_http, emulator):

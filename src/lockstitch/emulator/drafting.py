@@ -22,6 +22,8 @@ def _text_of_arguments(item: Item) -> None:
 
 
 def _whole_message(item: Item) -> None:
+    if isinstance(item["content"], str):
+        item["content"] = [{"type": "output_text", "text": item["content"]}]
     for part in item["content"]:
         if part.get("type") == "output_text":
             part.setdefault("annotations", [])

@@ -336,11 +336,17 @@ class Faults:
     def clear(self) -> None:
         self._armed.clear()
 
-    def concerning(self, path: str, model: str) -> list[Fault]:
-        """The faults that may strike this request, or the stream that answers it."""
+    def concerning(self, path: str, model: str, strikes: str | None = None) -> list[Fault]:
+        """The faults that may strike this request, or the stream that answers it.
+
+        `strikes`: only those that strike such a thing; the others do not count it."""
         if not self._armed:
             return []
-        return [fault for fault in self._armed if fault.concerns(path, model)]
+        return [
+            fault
+            for fault in self._armed
+            if strikes in {None, fault.kind.strikes} and fault.concerns(path, model)
+        ]
 
     def all(self) -> list[Fault]:
         return list(self._armed)

@@ -59,7 +59,7 @@ class RealtimeDoor:
         await asyncio.gather(*(connection.close() for connection in self.sessions.values()))
 
     async def connect(self, exchange: Exchange) -> web.StreamResponse:
-        await exchange.upgrade()
+        await exchange.upgrade(counts=True)
         model = exchange.request.query.get("model", "")
         if not model:
             raise refusals.missing_parameter("model")

@@ -8,6 +8,7 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -95,13 +96,17 @@ class Exchange:
         self._record_request(await self._body())
         await self._meet_faults("", streams=streams)
 
-    async def upgrade(self) -> None:
-        """A request to speak WebSocket; anything else is refused."""
+    async def upgrade(self, *, counts: bool = False) -> None:
+        """A request to speak WebSocket; anything else is refused.
+
+        It `counts` as a request where the connection is all there is (Realtime); elsewhere the
+        frames are the requests."""
         self.world.record.received(
             self.connection, "upgrade", self.what, headers=public(self.request.headers)
         )
         model = self.request.query.get("model", "")
-        self.faults = self.world.faults.concerning(self.request.path, model)
+        kinds = None if counts else "upgrade"
+        self.faults = self.world.faults.concerning(self.request.path, model, kinds)
         fault = self.struck("refuse-upgrade")
         if fault is not None:
             raise upgrade_refusal(int(fault.number("code")))
@@ -179,16 +184,14 @@ def status_refusal(fault: Fault) -> Refused:
     said = STATUSES[int(fault.number("code"))]
     retry = fault.word("retry_after") or ("1" if said.status == 429 else "")
     headers = {"Retry-After": retry} if retry else {}
-    return Refused(
-        "fault", said.message, said.status, said.type, said.param, said.code, headers=headers
-    )
+    return replace(said, rule="fault", headers=headers)
 
 
 def upgrade_refusal(status: int) -> Refused:
     """How a handshake is refused: 426 says that this server does not speak WebSocket here."""
     if status == 426:
         return Refused("fault", "WebSocket is not supported here. Use HTTP.", 426)
-    return STATUSES[status]
+    return replace(STATUSES[status], rule="fault")
 
 
 def openai_body(refused: Refused) -> dict[str, Any]:

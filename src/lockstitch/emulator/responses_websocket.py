@@ -228,8 +228,8 @@ class Connection:
             self._lanes.evict(lane, parent)
             await self._refuse(refused, lane)
             return
-        if isinstance(parent, str):
-            self._steering.take(parent)
+        if first:
+            self._steering.take(str(parent))
         next_run: Run | None = run
         while next_run is not None:
             next_run = await self._perform(next_run, frame, lane, faults, lost)

@@ -59,7 +59,6 @@ class SseSink:
         if rest and self._response.prepared:
             await self._response.write(rest)
         if how == "close" and self._response.prepared:
-            self._response.force_close()
             await self._response.write_eof()
         elif how == "reset":
             # What was said before the reset has to arrive: a reset discards unread bytes.

@@ -1,0 +1,718 @@
+"""Responses over WebSocket: with the official client, and frame by frame where it cannot.
+
+A clock that stands still and a stalled reply stand for a response that takes its time."""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosedOK, InvalidStatus
+
+from lockstitch.emulator import (
+    Asked,
+    Reply,
+    Script,
+    Settings,
+    Turn,
+    VirtualClock,
+    call,
+    custom_call,
+    item,
+    text,
+)
+from lockstitch.testing import EmulatorThread
+from tests.emulator.official import KINDS, Client, Connection, client_of, connected
+from tests.emulator.wire import Socket, Wire
+
+# A reply that says that it began, and waits until the clock is moved.
+STALLED = {"faults": ("stall after=response.created seconds=9",)}
+UNKNOWN = "resp_" + "0" * 48
+
+
+@pytest.fixture
+def emulator() -> Iterator[EmulatorThread]:
+    with EmulatorThread(clock=VirtualClock(flowing=False)) as running:
+        yield running
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: Any) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def either(kind: str, emulator: EmulatorThread) -> Iterator[Connection]:
+    """A connection of each of the two clients."""
+    with connected(kind, emulator) as connection:
+        yield connection
+
+
+@pytest.fixture
+def client(emulator: EmulatorThread) -> Iterator[Client]:
+    with client_of("sync", emulator) as client:
+        yield client
+
+
+@pytest.fixture
+def wire(emulator: EmulatorThread) -> Wire:
+    return Wire(emulator)
+
+
+@pytest.fixture
+def socket(wire: Wire) -> Iterator[Socket]:
+    with wire.socket() as socket:
+        yield socket
+
+
+def done(socket: Socket, input: Any = "hello", **fields: Any) -> dict[str, Any]:
+    """A response, from its request to its end."""
+    socket.create(input, **fields)
+    return socket.finished()
+
+
+def error_of(socket: Socket) -> dict[str, Any]:
+    frame = socket.receive()
+    assert frame["type"] == "error", frame
+    assert isinstance(frame["error"], dict)
+    return frame["error"]
+
+
+def begun(socket: Socket, **fields: Any) -> str:
+    """The id of a response that is asked for and has begun."""
+    socket.create(**fields)
+    return str(socket.until("response.created")[-1]["response"]["id"])
+
+
+def output_of(call_id: str = "call_1") -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": "done"}
+
+
+def texts_seen(wire: Wire, response: str) -> list[str]:
+    """What the response saw, in its order: texts, and the types of all else."""
+    listed = wire.get(f"/responses/{response}/input_items", order="asc").body["data"]
+    return [
+        item["content"][0]["text"] if item["type"] == "message" else item["type"] for item in listed
+    ]
+
+
+def lost(anchor: str) -> dict[str, Any]:
+    return {
+        "message": f"Previous response with id '{anchor}' not found.",
+        "type": "invalid_request_error",
+        "param": "previous_response_id",
+        "code": "previous_response_not_found",
+    }
+
+
+# Requests and what they continue
+
+
+def test_a_response_is_told_frame_by_frame(either):
+    either.create("Hello, you.")
+    events = either.until("response.completed")
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert events[-1].response.output_text == "You said: Hello, you."
+    assert {event.stream_id for event in events} == {None}
+
+
+def test_the_frames_are_the_events_of_the_stream_over_http():
+    told = []
+    for transport in ("http", "websocket"):
+        with EmulatorThread(clock=VirtualClock()) as emulator:
+            wire = Wire(emulator)
+            emulator.say("Two words.", call("f", {"a": 1}))
+            if transport == "http":
+                told.append(wire.stream())
+                continue
+            with wire.socket() as socket:
+                socket.create()
+                told.append(socket.until("response.completed"))
+    assert told[0] == told[1]
+
+
+def test_a_warm_up_says_nothing_and_is_continued_by_a_delta(either, wire, emulator):
+    either.create("context", generate=False)
+    warm = either.until("response.completed")
+    assert [event.type for event in warm] == [
+        "response.created",
+        "response.in_progress",
+        "response.completed",
+    ]
+    assert warm[-1].response.output == []
+    either.create("question", previous_response_id=warm[-1].response.id)
+    answer = either.finished()
+    assert answer.output_text == "You said: question"
+    assert texts_seen(wire, answer.id) == ["context", "question"]
+    assert emulator.violations() == {}
+
+
+def test_what_is_not_stored_is_continued_on_its_own_connection(either, emulator):
+    emulator.say(call("f", call_id="call_1"))
+    either.create(store=False)
+    first = either.finished()
+    either.create([output_of()], store=False, previous_response_id=first.id)
+    second = either.finished()
+    assert second.output_text == "f returned: done"
+    either.create("more", store=False, previous_response_id=second.id)
+    assert either.finished().status == "completed"
+    assert emulator.violations() == {}
+
+
+def test_what_is_not_stored_is_unknown_on_another_connection(kind, emulator):
+    with connected(kind, emulator) as one:
+        one.create(store=False)
+        first = one.finished()
+        with connected(kind, emulator) as another:
+            another.create(store=False, previous_response_id=first.id)
+            event = another.receive()
+            assert (event.type, event.status) == ("error", 400)
+            assert event.error.to_dict() == lost(first.id)
+            # The connection lives on; the other one still knows.
+            another.create()
+            assert another.finished().status == "completed"
+        one.create(store=False, previous_response_id=first.id)
+        assert one.finished().status == "completed"
+
+
+def test_what_is_stored_is_known_on_every_connection_and_over_http(kind, emulator, client):
+    with connected(kind, emulator) as one:
+        one.create("one")
+        first = one.finished()
+    with connected(kind, emulator) as another:
+        another.create("two", previous_response_id=first.id)
+        second = another.finished()
+    third = client.create("three", previous_response_id=second.id)
+    assert texts_seen(Wire(emulator), third.id) == [
+        "one",
+        "You said: one",
+        "two",
+        "You said: two",
+        "three",
+    ]
+
+
+def test_a_connection_remembers_the_newest_response_of_each_lane(socket):
+    old = done(socket, store=False)["id"]
+    other = done(socket, store=False, stream_id="other")["id"]
+    new = done(socket, store=False, previous_response_id=old)["id"]
+    socket.create(store=False, previous_response_id=old)
+    assert error_of(socket) == lost(old)
+    for known in (new, other):
+        assert done(socket, store=False, stream_id="fork", previous_response_id=known)
+
+
+def test_a_refused_request_makes_its_lane_forget_the_parent(socket):
+    parent = done(socket, store=False)["id"]
+    socket.create([output_of()], store=False, previous_response_id=parent)
+    assert error_of(socket)["message"] == (
+        "No tool call found for function call output with call_id call_1."
+    )
+    socket.create(store=False, previous_response_id=parent)
+    assert error_of(socket) == lost(parent)
+
+
+def test_a_failed_response_makes_its_lane_forget_the_parent(socket, emulator):
+    parent = done(socket, store=False)["id"]
+    emulator.say("Half", ends="failed")
+    assert done(socket, store=False, previous_response_id=parent)["status"] == "failed"
+    socket.create(store=False, previous_response_id=parent)
+    assert error_of(socket) == lost(parent)
+
+
+def test_what_failed_on_one_lane_is_not_forgotten_by_another(socket):
+    parent = done(socket, store=False)["id"]
+    socket.create([output_of()], store=False, previous_response_id=parent, stream_id="b")
+    error_of(socket)
+    assert done(socket, store=False, previous_response_id=parent)["status"] == "completed"
+
+
+def test_a_stored_parent_survives_a_refused_request(socket):
+    parent = done(socket)["id"]
+    socket.create([output_of()], previous_response_id=parent)
+    error_of(socket)
+    assert done(socket, previous_response_id=parent)["status"] == "completed"
+
+
+def test_the_rules_are_those_of_http(socket, emulator):
+    emulator.say(call("f", call_id="call_1"))
+    made = done(socket)["id"]
+    socket.create(previous_response_id=made)
+    frame = socket.receive()
+    assert frame == {
+        "type": "error",
+        "status": 400,
+        "error": {
+            "message": "No tool output found for function call call_1.",
+            "type": "invalid_request_error",
+            "param": "input",
+            "code": None,
+        },
+    }
+    assert emulator.violations() == {"call-without-output": 1}
+
+
+def test_there_is_no_background_here(socket):
+    socket.create(background=True)
+    assert error_of(socket)["code"] == "unsupported_parameter"
+
+
+def test_a_response_of_a_lost_connection_is_lost(wire, emulator):
+    conversation = wire.post("/conversations").body["id"]
+    emulator.say("Never heard.", **STALLED)
+    with wire.socket() as socket:
+        begun(socket, conversation=conversation)
+    answer = wire.create("now", conversation=conversation)
+    while answer.status == 400:
+        # The emulator has not seen yet that the client is gone.
+        assert answer.body["error"]["code"] == "conversation_locked"
+        answer = wire.create("now", conversation=conversation)
+    assert texts_seen(wire, answer.body["id"]) == ["now"]
+
+
+# Lanes
+
+
+def test_lanes_run_at_the_same_time(either, emulator):
+    emulator.say("Slow.", **STALLED)
+    either.create(stream_id="slow")
+    [slow] = either.until("response.created")
+    either.create("quick", stream_id="quick")
+    quick = either.until("response.completed")
+    assert {event.stream_id for event in quick} == {"quick"}
+    emulator.advance(9)
+    rest = either.until("response.completed")
+    assert {event.stream_id for event in [slow, *rest]} == {"slow"}
+    assert rest[-1].response.output_text == "Slow."
+
+
+def test_a_lane_answers_its_requests_one_after_the_other(either, emulator):
+    emulator.say("First.", **STALLED)
+    for name in ("a", "a", "a", "b"):
+        either.create(f"for {name}", stream_id=name)
+    began = either.until("response.created")
+    others = either.until("response.completed")
+    assert {event.stream_id for event in others} == {"b"}
+    emulator.advance(9)
+    told = began + [event for _ in range(3) for event in either.until("response.completed")]
+    bounds = [event.type for event in told if event.type in {STARTED, ENDED}]
+    assert bounds == [STARTED, ENDED] * 3
+    assert {event.stream_id for event in told} == {"a"}
+
+
+STARTED, ENDED = "response.created", "response.completed"
+
+
+def test_a_lane_forks_from_the_response_of_another(socket, wire):
+    trunk = done(socket, "trunk", stream_id="a")["id"]
+    left = done(socket, "left", stream_id="a", previous_response_id=trunk)["id"]
+    right = done(socket, "right", stream_id="b", previous_response_id=trunk)["id"]
+    assert texts_seen(wire, left) == ["trunk", "You said: trunk", "left"]
+    assert texts_seen(wire, right) == ["trunk", "You said: trunk", "right"]
+
+
+@pytest.mark.parametrize("lane", [str, lambda number: "same"], ids=["each", "one"])
+def test_sixteen_requests_are_in_flight_at_most(socket, emulator, lane):
+    for _ in range(16):
+        emulator.say("Slow.", **STALLED)
+    for number in range(17):
+        socket.create(stream_id=lane(number))
+    refused = socket.until("error")[-1]
+    assert refused["error"]["code"] == "websocket_stream_limit_reached"
+    assert refused["stream_id"] == lane(16)
+    ended = 0
+    while ended < 16:
+        emulator.advance(9)
+        ended += socket.receive()["type"] == ENDED
+    assert done(socket, stream_id=lane(16))["status"] == "completed"
+
+
+def test_a_connection_has_thirty_two_names_at_most(socket):
+    for number in range(32):
+        done(socket, generate=False, stream_id=f"lane-{number}")
+    socket.create(stream_id="one-more")
+    assert error_of(socket)["code"] == "websocket_stream_limit_reached"
+    for lane in ({"stream_id": "lane-0"}, {}):
+        assert done(socket, **lane)["status"] == "completed"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "é", "a/b", "x" * 257, "a\n", 7, ["a"], {}])
+def test_a_bad_name_of_a_lane_is_refused(socket, name):
+    socket.create(stream_id=name)
+    error = error_of(socket)
+    assert (error["code"], error["param"]) == ("invalid_stream_id", "stream_id")
+    assert done(socket)["status"] == "completed"
+
+
+def test_a_bad_name_is_not_one_of_the_thirty_two(socket):
+    for number in range(40):
+        socket.create(stream_id=f"bad name {number}")
+        assert error_of(socket)["code"] == "invalid_stream_id"
+    assert done(socket, stream_id="x" * 256)["status"] == "completed"
+
+
+# The end of a connection
+
+
+def test_a_connection_lives_as_long_as_it_may():
+    settings = Settings(connection_seconds=3600)
+    with EmulatorThread(clock=VirtualClock(flowing=False), settings=settings) as emulator:
+        wire = Wire(emulator)
+        with wire.socket() as socket:
+            emulator.advance(3599)
+            made = done(socket)["id"]
+            emulator.advance(1)
+            socket.create(previous_response_id=made)
+            error = error_of(socket)
+            assert error["code"] == "websocket_connection_limit_reached"
+            assert "60 minutes" in error["message"]
+            with pytest.raises(ConnectionClosedOK):
+                socket.receive()
+        with wire.socket() as socket:
+            assert done(socket, previous_response_id=made)["status"] == "completed"
+
+
+def test_an_idle_connection_is_ended_too():
+    settings = Settings(connection_seconds=0.05)
+    with EmulatorThread(settings=settings) as emulator, Wire(emulator).socket() as socket:
+        assert error_of(socket)["code"] == "websocket_connection_limit_reached"
+        with pytest.raises(ConnectionClosedOK):
+            socket.receive()
+
+
+def test_a_connection_does_not_age_by_a_clock_that_flows():
+    with EmulatorThread(clock=VirtualClock()) as emulator, Wire(emulator).socket() as socket:
+        emulator.say("Slow.", delay=60.0, pace=1.0)
+        assert done(socket)["status"] == "completed"
+        assert done(socket)["status"] == "completed"
+
+
+def test_a_key_is_wanted_at_the_door():
+    with (
+        EmulatorThread(settings=Settings(key="right")) as emulator,
+        pytest.raises(InvalidStatus) as refused,
+        Wire(emulator).socket(),
+    ):
+        pass
+    assert refused.value.response.status_code == 401
+
+
+# Frames that are none
+
+BAD_FRAMES: dict[str, tuple[str | bytes, str | None]] = {
+    "half": ('{"type": "response.create"', None),
+    "a list": ("[]", None),
+    "a text": ('"response.create"', None),
+    "nothing": ("", None),
+    "binary": (b"\x00\xff", None),
+    "binary JSON": (b'{"type": "response.create", "model": "m", "input": "hi"}', None),
+    "deep": ("[" * 100_000, None),
+    "no type": ("{}", "invalid_value"),
+    "unknown type": ('{"type": "response.cancel"}', "invalid_value"),
+    "unknown field": ('{"type": "response.create", "input": "hi", "x": 1}', "unknown_parameter"),
+    "steering nothing": ('{"type": "response.steer"}', "missing_required_parameter"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FRAMES)
+def test_a_bad_frame_is_refused_and_the_connection_lives_on(socket, name):
+    data, code = BAD_FRAMES[name]
+    socket.raw.send(data)
+    frame = socket.receive()
+    assert frame["type"] == "error"
+    assert frame["status"] == 400
+    assert frame["error"]["type"] == "invalid_request_error"
+    assert frame["error"]["code"] == code
+    assert done(socket)["status"] == "completed"
+
+
+def test_a_fault_of_the_emulator_itself_is_told(caplog):
+    def breaks(asked: Asked) -> Reply | None:
+        if asked.user == "break":
+            raise ZeroDivisionError
+        return None
+
+    script = Script([Turn(decide=breaks, times=9)])
+    with EmulatorThread(script=script) as emulator, Wire(emulator).socket() as socket:
+        with caplog.at_level(logging.CRITICAL, "lockstitch.emulator"):
+            socket.create("break", stream_id="a")
+            frame = socket.receive()
+        assert (frame["status"], frame["stream_id"]) == (500, "a")
+        assert frame["error"]["type"] == "server_error"
+        assert done(socket, "do not", stream_id="a")["status"] == "completed"
+
+
+# Steering
+
+
+def test_steering_ends_a_response_between_two_items_and_a_successor_follows(either, emulator, wire):
+    emulator.say("One.", "Never said.", **STALLED)
+    emulator.say("In short.")
+    either.create("question", instructions="Be kind.", stream_id="a")
+    first = either.until("response.created")[-1].response
+    either.steer(first.id, "Be brief.")
+    accepted = either.until("response.steer.accepted")[-1]
+    assert accepted.steer.previous_response_id == first.id
+    emulator.advance(9)
+    steered = either.until("response.incomplete")[-1].response
+    assert steered.id == first.id
+    assert steered.incomplete_details.reason == "steered"
+    assert steered.output_text == "One."
+    told = either.until("response.completed")
+    assert told[0].type == "response.created"
+    assert {event.stream_id for event in told} == {"a"}
+    successor = told[-1].response
+    assert successor.previous_response_id == first.id
+    assert successor.instructions == "Be kind."
+    assert successor.output_text == "In short."
+    assert texts_seen(wire, successor.id) == ["question", "One.", "Be brief."]
+    assert emulator.violations() == {}
+
+
+def test_steering_in_the_last_item_lets_it_complete_and_a_successor_follows(either, emulator, wire):
+    emulator.say("One.", **STALLED)
+    either.create("question", store=False)
+    first = either.until("response.created")[-1].response
+    either.steer(first.id, [{"role": "user", "content": "Be brief."}])
+    either.until("response.steer.accepted")
+    either.steer(first.id, "And kind.")
+    either.until("response.steer.accepted")
+    emulator.advance(9)
+    completed = either.finished()
+    assert (completed.id, completed.status) == (first.id, "completed")
+    successor = either.finished()
+    assert successor.previous_response_id == first.id
+    assert successor.output_text == "You said: And kind."
+
+
+def test_a_successor_is_steered_again(socket, emulator, wire):
+    emulator.say("One.", "Never said.", **STALLED)
+    emulator.say("Two.", "Never said.", **STALLED)
+    emulator.say("Three.")
+    first = begun(socket, input="question")
+    socket.steer(first, "Shorter.")
+    socket.until("response.steer.accepted")
+    emulator.advance(9)
+    assert socket.finished()["incomplete_details"] == {"reason": "steered"}
+    second = socket.until(STARTED)[-1]["response"]["id"]
+    socket.steer(second, "Even shorter.")
+    socket.until("response.steer.accepted")
+    emulator.advance(9)
+    assert socket.finished()["incomplete_details"] == {"reason": "steered"}
+    third = socket.finished()
+    seen = texts_seen(wire, third["id"])
+    assert seen == ["question", "One.", "Shorter.", "Two.", "Even shorter."]
+
+
+CALLS = {
+    "function_call_output": call("f", call_id="call_1"),
+    "custom_tool_call_output": custom_call("g", "x", call_id="call_2"),
+    "tool_search_output": item("tool_search_call", call_id="call_3"),
+    "mcp_approval_response": item("mcp_approval_request", id="mcpr_1"),
+}
+STUBS = [
+    {"type": "function_call_output", "call_id": "call_1", "name": "f"},
+    {"type": "custom_tool_call_output", "call_id": "call_2"},
+    {"type": "tool_search_output", "call_id": "call_3", "execution": "client"},
+    {"type": "mcp_approval_response", "approval_request_id": "mcpr_1"},
+]
+FILLED = [
+    STUBS[0] | {"output": "x"},
+    STUBS[1] | {"output": "x"},
+    STUBS[2] | {"tools": []},
+    STUBS[3] | {"approve": True},
+]
+
+
+def pending(socket: Any, emulator: EmulatorThread, **fields: Any) -> str:
+    """A response with open calls, for which steering input waits."""
+    emulator.say(*CALLS.values(), **STALLED)
+    response = begun(socket, input="question", **fields)
+    for said in ("Be brief.", "Be kind."):
+        socket.steer(response, said)
+        socket.until("response.steer.accepted")
+    emulator.advance(9)
+    assert socket.finished()["status"] == "completed"
+    waiting = [socket.receive(), socket.receive()]
+    assert [frame["type"] for frame in waiting] == ["response.steer.pending"] * 2
+    assert [frame["required_input"] for frame in waiting] == [STUBS] * 2
+    assert waiting[0]["reason"] == "waiting_for_required_input"
+    return response
+
+
+def test_steering_waits_for_open_calls_and_goes_before_their_outputs(socket, emulator, wire):
+    response = pending(socket, emulator)
+    answer = done(socket, FILLED, previous_response_id=response)
+    assert answer["status"] == "completed"
+    assert texts_seen(wire, answer["id"]) == [
+        "question",
+        "function_call",
+        "custom_tool_call",
+        "tool_search_call",
+        "mcp_approval_request",
+        "Be brief.",
+        "Be kind.",
+        *(stub["type"] for stub in STUBS),
+    ]
+    assert emulator.violations() == {}
+    # It was used once, and is gone.
+    again = done(socket, FILLED, previous_response_id=response)
+    assert "Be brief." not in texts_seen(wire, again["id"])
+
+
+def test_a_refused_continuation_leaves_the_steering_where_it_was(socket, emulator, wire):
+    response = pending(socket, emulator)
+    socket.create(FILLED[:2], previous_response_id=response)
+    assert error_of(socket)["message"] == "No tool output found for tool search call call_3."
+    answer = done(socket, FILLED, previous_response_id=response)
+    assert "Be brief." in texts_seen(wire, answer["id"])
+
+
+def test_steering_waits_for_its_own_lane(socket, emulator, wire):
+    response = pending(socket, emulator, stream_id="a")
+    fork = done(socket, FILLED, previous_response_id=response, stream_id="b")
+    assert "Be brief." not in texts_seen(wire, fork["id"])
+    answer = done(socket, FILLED, previous_response_id=response, stream_id="a")
+    assert "Be brief." in texts_seen(wire, answer["id"])
+
+
+def test_an_open_call_keeps_a_response_from_being_stopped(socket, emulator):
+    emulator.say(call("f"), text("Still said."), **STALLED)
+    response = begun(socket)
+    socket.steer(response, "Be brief.")
+    socket.until("response.steer.accepted")
+    emulator.advance(9)
+    body = socket.finished()
+    assert body["status"] == "completed"
+    assert len(body["output"]) == 2
+    assert socket.receive()["type"] == "response.steer.pending"
+
+
+def test_steering_is_no_part_of_the_stream_that_is_read_again(socket, emulator, client):
+    emulator.say("One two.", "Never said.", **STALLED)
+    socket.create()
+    frames = socket.until(STARTED)
+    response = frames[0]["response"]["id"]
+    for said in ("a", "b", "c"):
+        socket.steer(response, said)
+        frames += socket.until("response.steer.accepted")
+    emulator.advance(9)
+    frames += socket.until("response.incomplete")
+    numbers = [frame["sequence_number"] for frame in frames]
+    assert numbers == list(range(len(frames)))
+    own = [number for number, frame in enumerate(frames) if ".steer." not in frame["type"]]
+    for seen in numbers:
+        rest = client.responses.retrieve(response, stream=True, starting_after=seen)
+        assert [event.sequence_number for event in rest] == [n for n in own if n > seen]
+
+
+def failure(socket: Socket) -> dict[str, Any]:
+    frame = socket.until("response.steer.failed")[-1]
+    assert frame["error"]["type"] == "invalid_request_error"
+    return frame
+
+
+def test_steering_an_unknown_response_gives_the_input_back(either):
+    either.steer(UNKNOWN, "Be brief.")
+    event = either.until("response.steer.failed")[-1]
+    assert event.error.code == "response_not_found"
+    assert event.steer.to_dict() == {"previous_response_id": UNKNOWN, "input": "Be brief."}
+    either.create()
+    assert either.finished().status == "completed"
+
+
+def test_a_response_is_steered_on_its_own_connection_alone(socket, wire, emulator):
+    emulator.say("Slow.", **STALLED)
+    response = begun(socket)
+    with wire.socket() as another:
+        another.steer(response, "Be brief.")
+        assert failure(another)["error"]["code"] == "response_not_found"
+
+
+def test_a_response_that_is_over_is_not_steered(socket):
+    response = done(socket, stream_id="a")["id"]
+    socket.steer(response, "Be brief.")
+    frame = failure(socket)
+    assert frame["error"]["code"] == "response_already_completed"
+    assert frame["stream_id"] == "a"
+    assert "id" not in frame["steer"]
+
+
+def test_a_response_that_has_said_its_last_event_is_over(socket, emulator):
+    """Also while the emulator still waits, as it does between any two events."""
+    emulator.say("Slow.", faults=("stall after=response.completed seconds=9",))
+    response = done(socket)["id"]
+    socket.steer(response, "Be brief.")
+    assert failure(socket)["error"]["code"] == "response_already_completed"
+    emulator.advance(9)
+
+
+BAD_INPUTS: dict[str, Any] = {
+    "empty": "",
+    "nothing": None,
+    "no messages": [],
+    "a number": 7,
+    "another role": [{"role": "developer", "content": "x"}],
+    "an output": [output_of()],
+    "an id": [{"role": "user", "content": "x", "id": "msg_1"}],
+    "a wrong part": [{"role": "user", "content": [{"type": "output_text", "text": "x"}]}],
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_only_what_a_user_says_can_steer(socket, emulator, name):
+    emulator.say("Slow.", **STALLED)
+    response = begun(socket)
+    socket.steer(response, BAD_INPUTS[name])
+    frame = failure(socket)
+    assert frame["error"]["code"] == "invalid_input"
+    assert frame["steer"]["input"] == BAD_INPUTS[name]
+    emulator.advance(9)
+    assert socket.finished()["status"] == "completed"
+
+
+def test_the_lane_of_steering_is_that_of_its_response(socket, emulator):
+    emulator.say("Slow.", **STALLED)
+    response = begun(socket, stream_id="a")
+    socket.send(type="response.steer", previous_response_id=response, input="x", stream_id="a")
+    frame = failure(socket)
+    assert frame["error"]["code"] == "invalid_input"
+    assert "stream_id" in frame["error"]["message"]
+
+
+@pytest.mark.parametrize("bound", ["conversation", "context_management"])
+def test_what_cannot_be_steered_says_so(socket, emulator, wire, bound):
+    fields: dict[str, Callable[[], Any]] = {
+        "conversation": lambda: wire.post("/conversations").body["id"],
+        "context_management": lambda: [{"type": "compaction", "compact_threshold": 1_000_000}],
+    }
+    emulator.say("Slow.", **STALLED)
+    response = begun(socket, **{bound: fields[bound]()})
+    socket.steer(response, "Be brief.")
+    assert failure(socket)["error"]["code"] == "steering_not_supported"
+
+
+def test_steering_piles_up_only_so_far(socket, emulator):
+    emulator.say("Slow.", **STALLED)
+    response = begun(socket)
+    for _ in range(16):
+        socket.steer(response, "More.")
+        socket.until("response.steer.accepted")
+    socket.steer(response, "Too much.")
+    assert failure(socket)["error"]["code"] == "too_many_pending_steers"
+    emulator.advance(9)
+    assert socket.finished()["status"] == "completed"
+    assert socket.finished()["status"] == "completed"
+
+
+def test_steering_of_a_response_that_fails_is_given_back(socket, emulator):
+    emulator.say("Slow.", ends="failed", **STALLED)
+    response = begun(socket)
+    socket.steer(response, "Be brief.")
+    taken = socket.until("response.steer.accepted")[-1]["steer"]
+    emulator.advance(9)
+    assert socket.finished()["status"] == "failed"
+    frame = failure(socket)
+    assert frame["error"]["code"] == "successor_creation_failed"
+    assert frame["steer"] == taken | {"input": "Be brief."}
+    assert done(socket)["status"] == "completed"

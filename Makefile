@@ -20,7 +20,7 @@ run: $(READY) ## Check the example sessions and show what is wrong with them
 test: $(READY) ## The test suite
 	$(BIN)/pytest -n auto
 
-test-codex: $(READY) ## Mended rollouts resumed by the real Codex CLI (downloads about 440 MB from npm, once)
+test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
 	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 

@@ -10,16 +10,16 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from lockstitch.emulator.chat_http import ChatDoor
+from lockstitch.emulator.chat.http import ChatDoor
 from lockstitch.emulator.clock import VirtualClock
 from lockstitch.emulator.faults import Faults
 from lockstitch.emulator.ids import Ids
 from lockstitch.emulator.limits import LARGEST_BODY_BYTES
-from lockstitch.emulator.messages_http import MessagesDoor
+from lockstitch.emulator.messages.http import MessagesDoor
+from lockstitch.emulator.model.replies import Asked, Reply, reply
 from lockstitch.emulator.models_http import ModelsDoor
-from lockstitch.emulator.reception import Reception
 from lockstitch.emulator.record import Record
-from lockstitch.emulator.replies import Asked, Reply, reply
+from lockstitch.emulator.wire.reception import Reception
 from lockstitch.emulator.world import Settings, World
 
 DOORS = (ChatDoor, MessagesDoor, ModelsDoor)

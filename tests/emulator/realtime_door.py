@@ -12,11 +12,11 @@ from aiohttp import web
 from lockstitch.emulator.clock import Clock, RealClock
 from lockstitch.emulator.faults import Faults
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.realtime_websocket import RealtimeDoor
-from lockstitch.emulator.reception import Reception
+from lockstitch.emulator.model.replies import Asked, Draft, Reply, reply
+from lockstitch.emulator.model.turns import SpeechStep
+from lockstitch.emulator.realtime.websocket import RealtimeDoor
 from lockstitch.emulator.record import Record
-from lockstitch.emulator.replies import Asked, Draft, Reply, reply
-from lockstitch.emulator.turns import SpeechStep
+from lockstitch.emulator.wire.reception import Reception
 from lockstitch.emulator.world import Settings, World
 from tests.emulator.realtime_events import Fields, check
 

@@ -8,9 +8,9 @@ from openai.types.realtime import RealtimeServerEvent
 from openai.types.realtime.realtime_session_create_response import RealtimeSessionCreateResponse
 
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.realtime import Outcome, RealtimeSession
-from lockstitch.emulator.realtime_speaking import Speaking
-from lockstitch.emulator.replies import Draft, reply
+from lockstitch.emulator.model.replies import Draft, reply
+from lockstitch.emulator.realtime.session import Outcome, RealtimeSession
+from lockstitch.emulator.realtime.speaking import Speaking
 from tests.emulator.strictly import strictly
 
 Fields = dict[str, Any]

@@ -3,8 +3,8 @@
 import pytest
 
 from lockstitch.emulator.errors import BadScript
-from lockstitch.emulator.replies import Asked
-from lockstitch.emulator.script import Script, load
+from lockstitch.emulator.model.replies import Asked
+from lockstitch.emulator.model.script import Script, load
 
 
 def asked(user="hello", **more):

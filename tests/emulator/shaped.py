@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lockstitch.emulator.item_shapes import ITEM_SHAPES, MESSAGE_SHAPES
 from lockstitch.emulator.kinds import Kind, Shape
+from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES, MESSAGE_SHAPES
 
 TEXTS = st.text(max_size=6)
 NUMBERS = st.integers(-9, 9)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator.admission import Made, admitted, announced, check_answered
-from lockstitch.emulator.context import Context
-from lockstitch.emulator.minting import Mint
-from lockstitch.emulator.pairs import CALLS, OUTPUTS
 from lockstitch.emulator.refusals import Refused
+from lockstitch.emulator.responses.admission import Made, admitted, announced, check_answered
+from lockstitch.emulator.responses.context import Context
+from lockstitch.emulator.responses.minting import Mint
+from lockstitch.emulator.responses.pairs import CALLS, OUTPUTS
 
 FAMILIES = [
     (call, name) for name, output in OUTPUTS.items() for call in output.answers if call in CALLS

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator.brain import MOST_CALLS, answer
-from lockstitch.emulator.calling import CALLS, is_self_contained
-from lockstitch.emulator.drafting import finished
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.item_shapes import ITEM_SHAPES
 from lockstitch.emulator.kinds import check_shape
-from lockstitch.emulator.minting import Mint
-from lockstitch.emulator.replies import Asked, Offered
-from lockstitch.emulator.turns import check_reply
+from lockstitch.emulator.model.brain import MOST_CALLS, answer
+from lockstitch.emulator.model.calling import CALLS, is_self_contained
+from lockstitch.emulator.model.replies import Asked, Offered
+from lockstitch.emulator.model.turns import check_reply
+from lockstitch.emulator.responses.drafting import finished
+from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES
+from lockstitch.emulator.responses.minting import Mint
 from tests.emulator.test_schema_samples import ANYTHING
 
 WEATHER = Offered(

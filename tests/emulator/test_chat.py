@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, completion_create_params
 
-from lockstitch.emulator import chat_shapes, replies
-from lockstitch.emulator.chat import asked, check_request
-from lockstitch.emulator.chat_speaking import Completion
+from lockstitch.emulator.chat import shapes as chat_shapes
+from lockstitch.emulator.chat.rules import asked, check_request
+from lockstitch.emulator.chat.speaking import Completion
 from lockstitch.emulator.faults import parse
 from lockstitch.emulator.ids import Ids
+from lockstitch.emulator.model import replies
+from lockstitch.emulator.model.saying import CannotSay
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.saying import CannotSay
 from tests.emulator.strictly import strictly
 
 Message = dict[str, Any]

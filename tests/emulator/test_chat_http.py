@@ -9,8 +9,8 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types import Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from lockstitch.emulator import replies
-from lockstitch.emulator.replies import Asked, Reply, reply
+from lockstitch.emulator.model import replies
+from lockstitch.emulator.model.replies import Asked, Reply, reply
 from tests.emulator.doors import Served, raw_stream, serving
 from tests.emulator.strictly import strictly
 

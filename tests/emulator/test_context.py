@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator.context import Context
+from lockstitch.emulator.responses.context import Context
 
 
 def said(name):

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstitch.emulator import document_files
-from lockstitch.emulator import script as scripts
+from lockstitch.emulator.model import document_files
+from lockstitch.emulator.model import script as scripts
 from tests.emulator.scripts import asked, is_script_or_bad, loaded, said, told
 
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from openai.types.conversations import ConversationItem
 from openai.types.responses import ResponseItem
 
-from lockstitch.emulator.dressing import (
+from lockstitch.emulator.ids import PREFIXES, Ids
+from lockstitch.emulator.responses.dressing import (
     DEFAULTS,
     NOT_LISTED,
     dressed,
     in_conversation,
     listed_input,
 )
-from lockstitch.emulator.ids import PREFIXES, Ids
-from lockstitch.emulator.item_shapes import ITEM_SHAPES, MESSAGE_SHAPES
-from lockstitch.emulator.part_shapes import ALSO_TAKEN_PARTS
-from lockstitch.emulator.shapes import check_items
+from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES, MESSAGE_SHAPES
+from lockstitch.emulator.responses.part_shapes import ALSO_TAKEN_PARTS
+from lockstitch.emulator.responses.shapes import check_items
 from tests.emulator.shaped import items_of, messages
 from tests.emulator.strictly import fields_of, members_of, strictly
 

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lockstitch.emulator.replies import call
+from lockstitch.emulator.model.replies import call
 from tests.emulator.realtime_door import PATIENCE_SECONDS, Served, serving
 
 pytest.importorskip("livekit.plugins.openai")

@@ -15,14 +15,16 @@ from anthropic.types import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator import messages_refusals, messages_shapes, replies
 from lockstitch.emulator.faults import parse
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.messages import asked, check_count, check_create
-from lockstitch.emulator.messages_speaking import Answer, count_input
+from lockstitch.emulator.messages import refusals as messages_refusals
+from lockstitch.emulator.messages import shapes as messages_shapes
+from lockstitch.emulator.messages.rules import asked, check_count, check_create
+from lockstitch.emulator.messages.signing import Signer
+from lockstitch.emulator.messages.speaking import Answer, count_input
+from lockstitch.emulator.model import replies
+from lockstitch.emulator.model.saying import CannotSay
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.saying import CannotSay
-from lockstitch.emulator.signing import Signer
 from tests.emulator.strictly import strictly
 
 Block = dict[str, Any]

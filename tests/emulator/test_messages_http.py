@@ -8,8 +8,8 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import Message, MessageTokensCount, ModelInfo, RawMessageStreamEvent
 
-from lockstitch.emulator import replies
-from lockstitch.emulator.replies import Asked, Reply, reply
+from lockstitch.emulator.model import replies
+from lockstitch.emulator.model.replies import Asked, Reply, reply
 from tests.emulator.doors import Served, raw_stream, serving
 from tests.emulator.strictly import strictly
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator.minting import Mint
+from lockstitch.emulator.responses.minting import Mint
 
 
 @given(st.text(), st.integers(0, 5), st.integers(0, 5))

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from lockstitch.emulator import realtime_audio, realtime_items
-from lockstitch.emulator.realtime_shapes import CLIENT_EVENTS
-from lockstitch.emulator.replies import reply
+from lockstitch.emulator.model.replies import reply
+from lockstitch.emulator.realtime import audio as realtime_audio
+from lockstitch.emulator.realtime import items as realtime_items
+from lockstitch.emulator.realtime.shapes import CLIENT_EVENTS
 from tests.emulator.realtime_events import (
     AUDIO,
     check,

@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lockstitch.emulator.realtime_shapes import CLIENT_EVENTS
-from lockstitch.emulator.replies import call, reply
+from lockstitch.emulator.model.replies import call, reply
+from lockstitch.emulator.realtime.shapes import CLIENT_EVENTS
 from tests.emulator.realtime_events import (
     AUDIO,
     Mirror,

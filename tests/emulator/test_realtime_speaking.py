@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lockstitch.emulator.errors import BadScript
-from lockstitch.emulator.realtime_endings import failed, incomplete
-from lockstitch.emulator.replies import call, item, refusal, reply
+from lockstitch.emulator.model.replies import call, item, refusal, reply
+from lockstitch.emulator.realtime.endings import failed, incomplete
 from tests.emulator.realtime_events import (
     check,
     create,

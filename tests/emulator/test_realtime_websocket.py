@@ -9,11 +9,11 @@ import aiohttp
 import pytest
 from openai import AsyncOpenAI
 
-from lockstitch.emulator import realtime_websocket
 from lockstitch.emulator.clock import VirtualClock
 from lockstitch.emulator.errors import NobodyThere
-from lockstitch.emulator.replies import Asked, Reply, call, item, reply
-from lockstitch.emulator.turns import SpeechStep
+from lockstitch.emulator.model.replies import Asked, Reply, call, item, reply
+from lockstitch.emulator.model.turns import SpeechStep
+from lockstitch.emulator.realtime import websocket as realtime_websocket
 from tests.emulator.realtime_door import PATIENCE_SECONDS, Client, Served, serving
 from tests.emulator.realtime_events import (
     create,

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from lockstitch.emulator import replies
-from lockstitch.emulator.drafting import finished
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.item_shapes import ITEM_SHAPES
 from lockstitch.emulator.kinds import check_shape
-from lockstitch.emulator.minting import Mint
+from lockstitch.emulator.model import replies
+from lockstitch.emulator.responses.drafting import finished
+from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES
+from lockstitch.emulator.responses.minting import Mint
 
 CALLS = [
     replies.call("get_weather", {"city": "Oslo"}),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator.schema_samples import MOST_VALUES, sample
+from lockstitch.emulator.model.schema_samples import MOST_VALUES, sample
 
 TREE = {
     "$ref": "#/$defs/Node",

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstitch.emulator import script as scripts
-from lockstitch.emulator.draft_reading import FORMS
 from lockstitch.emulator.errors import BadScript
 from lockstitch.emulator.limits import LARGEST_SCRIPT_BYTES
-from lockstitch.emulator.replies import call, reply
-from lockstitch.emulator.script import ALWAYS, Script, Turn, When, load
-from lockstitch.emulator.turn_reading import CHOICE, DOCUMENT, REPLY, SEVERAL, SPEECH, WHEN
+from lockstitch.emulator.model import script as scripts
+from lockstitch.emulator.model.draft_reading import FORMS
+from lockstitch.emulator.model.replies import call, reply
+from lockstitch.emulator.model.script import ALWAYS, Script, Turn, When, load
+from lockstitch.emulator.model.turn_reading import CHOICE, DOCUMENT, REPLY, SEVERAL, SPEECH, WHEN
 from tests.emulator.scripts import asked, loaded, said
 
 ROOT = Path(__file__).parents[2]

@@ -13,14 +13,16 @@ from openai.types.responses.response_input_item import Message
 from openai.types.responses.responses_client_event import ResponseCreate
 
 from lockstitch.emulator.ids import PREFIXES
-from lockstitch.emulator.item_shapes import (
+from lockstitch.emulator.kinds import Kind, Shape, shaped
+from lockstitch.emulator.metadata import check_metadata
+from lockstitch.emulator.refusals import Refused
+from lockstitch.emulator.responses.item_shapes import (
     ITEM_SHAPES,
     ITEM_TYPES,
     MESSAGE_SHAPES,
     REFERENCE_SHAPE,
 )
-from lockstitch.emulator.kinds import Kind, Shape, shaped
-from lockstitch.emulator.part_shapes import (
+from lockstitch.emulator.responses.part_shapes import (
     ALSO_TAKEN,
     ALSO_TAKEN_PARTS,
     INPUT_PART,
@@ -29,14 +31,12 @@ from lockstitch.emulator.part_shapes import (
     OUTPUT_PART,
     WELL_KNOWN_PREFIXES,
 )
-from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.shapes import (
+from lockstitch.emulator.responses.shapes import (
     ALSO_TAKEN_PARAMETERS,
     CREATE_PARAMETERS,
     WEBSOCKET_PARAMETERS,
     check_create,
     check_items,
-    check_metadata,
 )
 from tests.emulator.shaped import items_of, messages
 from tests.emulator.strictly import fields_of, members_of

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.emulator import script as scripts
-from lockstitch.emulator.draft_reading import FORMS
 from lockstitch.emulator.errors import BadScript
 from lockstitch.emulator.limits import MOST_TURNS
-from lockstitch.emulator.replies import call, reply, text
-from lockstitch.emulator.script import ALWAYS, Script, SpeechStep, Turn, When
-from lockstitch.emulator.turn_reading import CHOICE, DOCUMENT, REPLY, SEVERAL, SPEECH, WHEN
+from lockstitch.emulator.model import script as scripts
+from lockstitch.emulator.model.draft_reading import FORMS
+from lockstitch.emulator.model.replies import call, reply, text
+from lockstitch.emulator.model.script import ALWAYS, Script, SpeechStep, Turn, When
+from lockstitch.emulator.model.turn_reading import CHOICE, DOCUMENT, REPLY, SEVERAL, SPEECH, WHEN
 from tests.emulator.scripts import asked, is_script_or_bad, loaded, told
 
 

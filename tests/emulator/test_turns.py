@@ -3,8 +3,8 @@
 import pytest
 
 from lockstitch.emulator.errors import BadScript
-from lockstitch.emulator.replies import Asked, Offered, Reply, reply, text
-from lockstitch.emulator.turns import Turn, When
+from lockstitch.emulator.model.replies import Asked, Offered, Reply, reply, text
+from lockstitch.emulator.model.turns import Turn, When
 
 ASKED = Asked(
     model="gpt-5.5",

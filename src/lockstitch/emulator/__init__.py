@@ -12,7 +12,7 @@ from lockstitch.emulator.errors import (
     UnknownFault,
 )
 from lockstitch.emulator.expectations import Expected, problems
-from lockstitch.emulator.replies import (
+from lockstitch.emulator.model.replies import (
     Asked,
     Draft,
     Reply,
@@ -24,9 +24,9 @@ from lockstitch.emulator.replies import (
     reply,
     text,
 )
-from lockstitch.emulator.script import Script, load
+from lockstitch.emulator.model.script import Script, load
+from lockstitch.emulator.model.turns import ALWAYS, SpeechStep, Turn, When
 from lockstitch.emulator.server import Emulator
-from lockstitch.emulator.turns import ALWAYS, SpeechStep, Turn, When
 from lockstitch.emulator.world import Settings
 
 __all__ = [

@@ -10,14 +10,14 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.emulator.clock import VirtualClock
-from lockstitch.emulator.conversations import Conversations
 from lockstitch.emulator.errors import BadScript, EmulatorError
 from lockstitch.emulator.expectations import Expected, problems
-from lockstitch.emulator.reception import check_key
+from lockstitch.emulator.model.script import Script, from_data
 from lockstitch.emulator.record import Entry
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.responses import Responses
-from lockstitch.emulator.script import Script, from_data
+from lockstitch.emulator.responses.conversations import Conversations
+from lockstitch.emulator.responses.store import Responses
+from lockstitch.emulator.wire.reception import check_key
 from lockstitch.emulator.world import World
 
 HOME = "/_emulator"

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from lockstitch.emulator.script import Script
+from lockstitch.emulator.model.script import Script
 from lockstitch.emulator.world import World
 
 

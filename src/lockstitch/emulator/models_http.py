@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from lockstitch.emulator.messages_http import VERSION_HEADER, refusal_body, version_of
-from lockstitch.emulator.messages_refusals import invalid
-from lockstitch.emulator.reception import Exchange, Handler, Reception
+from lockstitch.emulator.messages.http import VERSION_HEADER, refusal_body, version_of
+from lockstitch.emulator.messages.refusals import invalid
 from lockstitch.emulator.refusals import Refused
+from lockstitch.emulator.wire.reception import Exchange, Handler, Reception
 from lockstitch.emulator.world import World
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -13,25 +13,25 @@ from aiohttp import web
 
 from lockstitch.emulator import refusals
 from lockstitch.emulator.admin import AdminDoor
-from lockstitch.emulator.brain import answer
-from lockstitch.emulator.chat_http import ChatDoor
+from lockstitch.emulator.chat.http import ChatDoor
 from lockstitch.emulator.clock import Clock, RealClock
-from lockstitch.emulator.conversations import Conversations
-from lockstitch.emulator.conversations_http import ConversationsDoor
 from lockstitch.emulator.errors import CannotListen
 from lockstitch.emulator.faults import Faults
 from lockstitch.emulator.ids import Ids
 from lockstitch.emulator.limits import LARGEST_BODY_BYTES, STOP_SECONDS
-from lockstitch.emulator.messages_http import MessagesDoor
+from lockstitch.emulator.messages.http import MessagesDoor
+from lockstitch.emulator.model.brain import answer
+from lockstitch.emulator.model.replies import Asked, Draft, Reply, reply
+from lockstitch.emulator.model.script import Script
 from lockstitch.emulator.models_http import ModelsDoor
-from lockstitch.emulator.realtime_websocket import RealtimeDoor
-from lockstitch.emulator.reception import Exchange, Reception
+from lockstitch.emulator.realtime.websocket import RealtimeDoor
 from lockstitch.emulator.record import Record
-from lockstitch.emulator.replies import Asked, Draft, Reply, reply
-from lockstitch.emulator.responses import Responses
-from lockstitch.emulator.responses_http import ResponsesDoor
-from lockstitch.emulator.responses_websocket import SocketDoor
-from lockstitch.emulator.script import Script
+from lockstitch.emulator.responses.conversations import Conversations
+from lockstitch.emulator.responses.conversations_http import ConversationsDoor
+from lockstitch.emulator.responses.http import ResponsesDoor
+from lockstitch.emulator.responses.store import Responses
+from lockstitch.emulator.responses.websocket import SocketDoor
+from lockstitch.emulator.wire.reception import Exchange, Reception
 from lockstitch.emulator.world import Settings, World
 
 LOOPBACK = "127.0.0.1"

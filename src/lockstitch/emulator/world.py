@@ -9,8 +9,8 @@ from lockstitch.emulator.clock import Clock
 from lockstitch.emulator.faults import Faults
 from lockstitch.emulator.ids import Ids
 from lockstitch.emulator.limits import LONGEST_CONNECTION_SECONDS
+from lockstitch.emulator.model.replies import Asked, Reply
 from lockstitch.emulator.record import Record
-from lockstitch.emulator.replies import Asked, Reply
 
 # The models that are listed; requests may name any other.
 MODELS = ("gpt-5.5", "gpt-5.5-mini", "gpt-realtime", "claude-sonnet-5")

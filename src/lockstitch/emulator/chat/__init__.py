@@ -1,0 +1,1 @@
+"""Chat Completions. The door is `http`; everything else is pure."""

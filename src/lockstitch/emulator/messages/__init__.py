@@ -1,0 +1,1 @@
+"""Anthropic Messages. The door is `http`; everything else is pure."""

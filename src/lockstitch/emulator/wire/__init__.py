@@ -1,0 +1,1 @@
+"""The wire: requests received, events delivered, on every transport and with every fault."""

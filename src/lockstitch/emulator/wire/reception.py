@@ -1,0 +1,278 @@
+"""One HTTP request, from its arrival to its answer: key, body, faults, record, refusals.
+
+Every door's handlers are wrapped in `received`; they are given an `Exchange` and return an
+answer or raise `Refused`. How a refusal is written is the door's dialect."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from lockstitch.emulator import refusals
+from lockstitch.emulator.faults import Fault, struck
+from lockstitch.emulator.limits import LARGEST_BODY_BYTES, MOST_CONNECTIONS
+from lockstitch.emulator.record import public
+from lockstitch.emulator.refusals import Refused
+from lockstitch.emulator.striking import Cut, Strikes, Wait
+from lockstitch.emulator.wire.delivery import tear_down
+from lockstitch.emulator.world import World
+
+log = logging.getLogger("lockstitch.emulator")
+
+SUBPROTOCOL_KEY = "openai-insecure-api-key."
+
+RefusalBody = Callable[[Refused], dict[str, Any]]
+Handler = Callable[["Exchange"], Awaitable[web.StreamResponse]]
+
+_encode = msgspec.json.Encoder().encode
+
+# What the provider says with an error status that was asked for by a fault.
+STATUSES = {
+    400: Refused("fault", "Invalid request.", 400),
+    401: Refused("fault", "Incorrect API key provided.", 401, code="invalid_api_key"),
+    404: Refused("fault", "The requested resource was not found.", 404),
+    409: Refused("fault", "The request conflicts with another one.", 409, code="conflict"),
+    429: Refused(
+        "fault",
+        "Rate limit reached. Please try again later.",
+        429,
+        type="rate_limit_error",
+        code="rate_limit_exceeded",
+    ),
+    500: refusals.own_fault(),
+    502: Refused("fault", "Bad gateway.", 502, type=refusals.SERVER),
+    503: Refused("fault", "The server is overloaded.", 503, type=refusals.SERVER),
+    529: Refused("fault", "Overloaded", 529, type="overloaded_error"),
+}
+
+
+class Severed(Exception):
+    """A fault ended the connection: there is nobody to answer."""
+
+
+class Exchange:
+    """One request being answered."""
+
+    __slots__ = ("_refusal_body", "connection", "faults", "lost", "request", "what", "world")
+
+    def __init__(self, world: World, request: web.Request, refusal_body: RefusalBody) -> None:
+        self.world = world
+        self.request = request
+        self.what = f"{request.method} {request.path}"
+        self.connection = world.record.connection()
+        self.faults: list[Fault] = []
+        self.lost: Fault | None = None
+        self._refusal_body = refusal_body
+
+    async def json(self, *, streams: bool = False) -> dict[str, Any]:
+        """The body, which must be a JSON object. Recorded, and faults for it looked up.
+
+        A handler that `streams` lets the faults of events strike its own stream; for any other,
+        those that strike before the first byte do so here."""
+        data = await self._body()
+        self._record_request(data)
+        body: Any = None
+        if data:
+            try:
+                body = msgspec.json.decode(data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                raise refusals.unreadable_body() from None
+        if body is None:
+            body = {}
+        if not isinstance(body, dict):
+            raise refusals.unreadable_body()
+        model = body.get("model")
+        await self._meet_faults(model if isinstance(model, str) else "", streams=streams)
+        return body
+
+    async def no_body(self, *, streams: bool = False) -> None:
+        """A request without a body, such as a GET."""
+        self._record_request(await self._body())
+        await self._meet_faults("", streams=streams)
+
+    async def upgrade(self, *, counts: bool = False) -> None:
+        """A request to speak WebSocket; anything else is refused.
+
+        It `counts` as a request where the connection is all there is (Realtime); elsewhere the
+        frames are the requests."""
+        self.world.record.received(
+            self.connection, "upgrade", self.what, headers=public(self.request.headers)
+        )
+        model = self.request.query.get("model", "")
+        kinds = None if counts else "upgrade"
+        self.faults = self.world.faults.concerning(self.request.path, model, kinds)
+        fault = self.struck("refuse-upgrade")
+        if fault is not None:
+            raise upgrade_refusal(int(fault.number("code")))
+        if self.request.headers.get("Upgrade", "").lower() != "websocket":
+            raise refusals.wrong_method(self.request.method, self.request.path)
+
+    async def _body(self) -> bytes:
+        try:
+            return await self.request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise refusals.body_too_large(LARGEST_BODY_BYTES) from None
+
+    def _record_request(self, data: bytes) -> None:
+        self.world.record.received(
+            self.connection, "request", self.what, data, public(self.request.headers)
+        )
+
+    async def _meet_faults(self, model: str, *, streams: bool) -> None:
+        self.faults = self.world.faults.concerning(self.request.path, model)
+        if not self.faults:
+            return
+        fault = struck(self.faults, "status")
+        if fault is not None:
+            self.world.record.struck_by(self.connection, fault.text, self.what)
+            raise status_refusal(fault)
+        self.lost = struck(self.faults, "lose")
+        if not streams:
+            await self._meet_first_byte()
+
+    async def _meet_first_byte(self) -> None:
+        for step in self.strikes().opening():
+            match step:
+                case Wait(seconds):
+                    await self.world.clock.sleep(seconds)
+                case Cut(how, _, _, fault):
+                    self.world.record.struck_by(self.connection, fault.text, self.what)
+                    cut_before_answer(self.request, how)
+                    raise Severed
+                case _:
+                    pass  # the others strike a WebSocket, or the events of a response
+
+    def struck(self, name: str) -> Fault | None:
+        """The request fault of this name, if one strikes; recorded."""
+        fault = struck(self.faults, name) if self.faults else None
+        if fault is not None:
+            self.world.record.struck_by(self.connection, fault.text, self.what)
+        return fault
+
+    def strikes(self, more: tuple[Fault, ...] = ()) -> Strikes:
+        """The faults of the stream that answers: those of the request, and the reply's own."""
+        return Strikes([*self.faults, *more])
+
+    def answer(self, value: Any, status: int = 200, headers: Any = None) -> web.Response:
+        data = _encode(value)
+        self.world.record.sent(self.connection, "response", str(status), data)
+        return web.Response(
+            body=data, status=status, content_type="application/json", headers=headers
+        )
+
+    def refuse(self, refused: Refused) -> web.Response:
+        data = _encode(self._refusal_body(refused))
+        self.world.record.refused(
+            self.connection, refused.rule, "response", str(refused.status), data
+        )
+        return web.Response(
+            body=data,
+            status=refused.status,
+            content_type="application/json",
+            headers=refused.headers,
+        )
+
+
+def status_refusal(fault: Fault) -> Refused:
+    """The answer of a `status` fault."""
+    said = STATUSES[int(fault.number("code"))]
+    retry = fault.word("retry_after") or ("1" if said.status == 429 else "")
+    headers = {"Retry-After": retry} if retry else {}
+    return replace(said, rule="fault", headers=headers)
+
+
+def upgrade_refusal(status: int) -> Refused:
+    """How a handshake is refused: 426 says that this server does not speak WebSocket here."""
+    if status == 426:
+        return Refused("fault", "WebSocket is not supported here. Use HTTP.", 426)
+    return replace(STATUSES[status], rule="fault")
+
+
+def openai_body(refused: Refused) -> dict[str, Any]:
+    return refused.body()
+
+
+class Reception:
+    """Wraps handlers: counts connections, checks keys, and turns what they raise into answers."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._busy = 0
+
+    def received(
+        self, handler: Handler, refusal_body: RefusalBody = openai_body
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            exchange = Exchange(self._world, request, refusal_body)
+            with self._counted():
+                return await self._answered(handler, exchange)
+
+        return handle
+
+    async def _answered(self, handler: Handler, exchange: Exchange) -> web.StreamResponse:
+        request = exchange.request
+        try:
+            if self._busy > MOST_CONNECTIONS:
+                raise refusals.too_many_connections(MOST_CONNECTIONS)
+            check_key(self._world.settings.key, request)
+            answer = await handler(exchange)
+        except Refused as refused:
+            answer = exchange.refuse(refused)
+        except Severed:
+            return web.Response()
+        except (ConnectionError, asyncio.CancelledError):
+            self._world.record.sent(exchange.connection, "cut", "the client went away")
+            raise
+        except Exception:
+            log.exception("the emulator failed at %s", exchange.what)
+            answer = exchange.refuse(refusals.own_fault())
+        finally:
+            self._world.record.flush()
+        if exchange.lost is not None:
+            self._world.record.struck_by(exchange.connection, exchange.lost.text, exchange.what)
+            cut_before_answer(request, exchange.lost.word("how"))
+        return answer
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+
+def check_key(wanted: str, request: web.Request) -> None:
+    """A key must be there; if one was chosen, it must be that one."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        given = request.headers.get("x-api-key", "") or request.headers.get("api-key", "")
+    given = given or _subprotocol_key(request)
+    if not given.strip():
+        raise refusals.no_key()
+    if wanted and not hmac.compare_digest(given.strip().encode(), wanted.encode()):
+        raise refusals.wrong_key()
+
+
+def _subprotocol_key(request: web.Request) -> str:
+    """The key of a browser, which cannot set a header on an upgrade."""
+    for offered in request.headers.get("Sec-WebSocket-Protocol", "").split(","):
+        name, found, key = offered.strip().partition(SUBPROTOCOL_KEY)
+        if found and not name:
+            return key
+    return ""
+
+
+def cut_before_answer(request: web.Request, how: str) -> None:
+    """End the connection with not one byte of an answer."""
+    if how == "close":
+        if request.transport is not None:
+            request.transport.close()
+    else:
+        tear_down(request.transport)

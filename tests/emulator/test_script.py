@@ -140,14 +140,14 @@ def test_a_file_that_is_too_large_is_told(tmp_path):
 
 
 def test_a_python_file_has_a_list_or_a_script(tmp_path):
-    head = "from lockstitch.emulator.replies import call, reply\n"
+    head = "from lockstitch.emulator import call, reply\n"
     script = loaded(tmp_path, f"{head}script = ['one', call('f'), reply('three')]", "script.py")
     assert [turn.reply for turn in script.loaded] == [
         reply("one"),
         reply(call("f")),
         reply("three"),
     ]
-    head = "from lockstitch.emulator.script import Script\n"
+    head = "from lockstitch.emulator import Script\n"
     script = loaded(tmp_path, f"{head}script = Script(['one'], faults=['cut'])", "script.py")
     assert script.faults == ("cut",)
 
@@ -175,7 +175,7 @@ def test_a_python_file_has_a_function_that_is_asked_last(tmp_path):
         ("script = ['a', 5]", ": script: turns[1]: it must be a Turn, a Reply, an item or a text"),
         ("script = [{'no': 'type'}]", ": script: turns[0]: drafts[0]: it must be an item"),
         (
-            "from lockstitch.emulator.script import When\n\nWhen(user='(')",
+            "from lockstitch.emulator import When\n\nWhen(user='(')",
             ":3: user: it is not a regular expression",
         ),
         ("\0", ": "),

@@ -1,0 +1,63 @@
+"""The sink of one lane: a connection's frames, each marked with the lane's name."""
+
+import msgspec
+
+from lockstitch.emulator.events import Event
+from lockstitch.emulator.faults import Fault
+from lockstitch.emulator.refusals import SERVER
+from lockstitch.emulator.wire.frames import FrameSink
+
+_encode = msgspec.json.Encoder().encode
+
+
+class LaneSink:
+    """A connection's sink, for the events of one lane."""
+
+    __slots__ = ("_sink", "_tail", "lost")
+
+    def __init__(self, sink: FrameSink, lane: str, lost: Fault | None) -> None:
+        self._sink = sink
+        self._tail = b',"stream_id":%b}' % _encode(lane) if lane else b""
+        # The fault that keeps every event from the client.
+        self.lost = lost
+
+    def _marked(self, event: Event) -> Event:
+        if event.name == "error":
+            event = Event(event.name, event.number, _nested(event.data))
+        if not self._tail:
+            return event
+        return Event(event.name, event.number, event.data[:-1] + self._tail)
+
+    def framed(self, event: Event) -> bytes:
+        return self._sink.framed(self._marked(event))
+
+    async def send(self, *events: Event) -> None:
+        if self.lost is None:
+            await self._sink.send(*map(self._marked, events))
+
+    async def write(self, data: bytes) -> None:
+        if self.lost is None:
+            await self._sink.write(data)
+
+    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
+        await self._sink.cut(how, rest, fault)
+
+    async def close(self, code: int, fault: Fault) -> None:
+        await self._sink.close(code, fault)
+
+    def struck(self, fault: Fault, data: bytes = b"") -> None:
+        self._sink.struck(fault, data)
+
+
+def _nested(data: bytes) -> bytes:
+    """An `error` event, with what it says where error frames say it."""
+    said = msgspec.json.decode(data)
+    error = {
+        "message": said["message"],
+        "type": SERVER,
+        "param": said["param"],
+        "code": said["code"],
+    }
+    number = said["sequence_number"]
+    # Codex CLI takes an error frame without a status for nothing, and goes on waiting.
+    return _encode({"type": "error", "status": 500, "error": error, "sequence_number": number})

@@ -177,6 +177,11 @@ FAULTS: Final = {
     )
 }
 
+# What a request can be struck by; a handshake; and a connection that is both, as in Realtime.
+REQUESTS: Final = frozenset({"event", "request"})
+HANDSHAKES: Final = frozenset({"upgrade"})
+CONNECTIONS: Final = REQUESTS | HANDSHAKES
+
 # Settings that every fault has: which requests it strikes, and how often.
 COMMON: Final = {
     "path": Setting("", "only requests whose path begins so"),
@@ -336,16 +341,16 @@ class Faults:
     def clear(self) -> None:
         self._armed.clear()
 
-    def concerning(self, path: str, model: str, strikes: str | None = None) -> list[Fault]:
+    def concerning(self, path: str, model: str, strikes: frozenset[str] = REQUESTS) -> list[Fault]:
         """The faults that may strike this request, or the stream that answers it.
 
-        `strikes`: only those that strike such a thing; the others do not count it."""
+        Only those that strike such a thing are looked at; the others do not count it."""
         if not self._armed:
             return []
         return [
             fault
             for fault in self._armed
-            if strikes in {None, fault.kind.strikes} and fault.concerns(path, model)
+            if fault.kind.strikes in strikes and fault.concerns(path, model)
         ]
 
     def all(self) -> list[Fault]:

@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.emulator import refusals
-from lockstitch.emulator.faults import Fault, struck
+from lockstitch.emulator.faults import CONNECTIONS, HANDSHAKES, Fault, struck
 from lockstitch.emulator.limits import LARGEST_BODY_BYTES, MOST_CONNECTIONS
 from lockstitch.emulator.record import public
 from lockstitch.emulator.refusals import Refused
@@ -105,8 +105,8 @@ class Exchange:
             self.connection, "upgrade", self.what, headers=public(self.request.headers)
         )
         model = self.request.query.get("model", "")
-        kinds = None if counts else "upgrade"
-        self.faults = self.world.faults.concerning(self.request.path, model, kinds)
+        strikes = CONNECTIONS if counts else HANDSHAKES
+        self.faults = self.world.faults.concerning(self.request.path, model, strikes)
         fault = self.struck("refuse-upgrade")
         if fault is not None:
             raise upgrade_refusal(int(fault.number("code")))

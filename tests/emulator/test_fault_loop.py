@@ -257,3 +257,56 @@ def test_a_lock_that_was_asked_for_is_answered_as_a_busy_conversation_is(emulato
                 assert answer.status == 200
 
     asyncio.run(locked())
+
+
+@pytest.mark.parametrize("tell", [streamed, in_frames])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "stall seconds=0",
+        "drip seconds=0",
+        "duplicate",
+        "late",
+        "fail",
+        "incomplete",
+        "error",
+        "cut before=end",
+        "close before=end",
+    ],
+)
+def test_a_fault_that_struck_is_on_record_by_name(emulator, tell, fault):
+    async def loop():
+        async for _ in rounds(emulator, tell, [fault]):
+            pass
+
+    asyncio.run(loop())
+    assert dict(emulator.emulator.record.struck) == {fault: 1}
+    struck = [entry.fault for entry in emulator.entries() if entry.fault]
+    assert struck == [fault]
+    events = [entry.what for entry in emulator.entries() if entry.kind in {"event", "frame"}]
+    assert "response.created" in events
+    assert "" not in events
+
+
+def test_a_lane_that_drips_does_not_get_into_the_frames_of_another(emulator):
+    async def told():
+        emulator.fault("drip bytes=7 seconds=0.0002 model=slow")
+        emulator.say("slow " * 20)
+        for _ in range(5):
+            emulator.say("quick " * 5)
+        names = []
+        async with (
+            aiohttp.ClientSession(headers={"Authorization": "Bearer any"}) as session,
+            session.ws_connect(f"{emulator.base_url}/responses") as socket,
+        ):
+            frame = {"type": "response.create", "input": "x"}
+            await socket.send_json(frame | {"model": "slow", "stream_id": "a"})
+            for _ in range(5):
+                await socket.send_json(frame | {"model": "quick", "stream_id": "b"})
+            await socket.send_str("no JSON")
+            while names.count("response.completed") < 6:
+                message = await socket.receive(timeout=10)
+                names.append(json.loads(message.data)["type"])
+        return names
+
+    assert asyncio.run(told()).count("error") == 1

@@ -41,6 +41,12 @@ def test_a_fault_says_where_it_strikes():
         ("cut times=0", "a positive number, or `always`"),
         ("cut before=a after=b", "before and after an event"),
         ("cut after=first-byte", "write after=0"),
+        ("cut before=", "must be the name of an event"),
+        ("cut before=-1", "must be the name of an event"),
+        ("fail after=response.completed", "before its last"),
+        ("incomplete after=end", "before its last"),
+        ("error before=first-byte", "after its first event"),
+        ("status 'retry_after=1\r\nX: y'", "must be printable"),
     ],
 )
 def test_a_mistake_is_told_with_what_can_be_written_instead(text, said):

@@ -440,7 +440,7 @@ def test_a_fault_of_a_reply_strikes_that_reply_alone():
     [
         ("fail code=overloaded", "failed", "overloaded"),
         ("fail code=overloaded before=response.output_item.done", "failed", "overloaded"),
-        ("fail before=first-byte", "failed", "server_error"),
+        ("fail before=response.created", "failed", "server_error"),
         ("incomplete reason=content_filter", "incomplete", "content_filter"),
         ("error code=rate_limit_exceeded", "failed", "rate_limit_exceeded"),
     ],

@@ -4,10 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import parse
-from lockstitch.emulator.striking import Close, Cut, Finish, Send, Strikes, Wait
+from lockstitch.emulator.striking import Close, Cut, Finish, Send, Strikes, Struck, Wait
+from lockstitch.emulator.wire.delivery import part_of
 
 NAMES = ("response.created", "response.output_text.delta", "response.output_item.done")
+
+
+def event(name, number=0, data=None):
+    return Event(name, number, name.encode() if data is None else data)
 
 
 def steps_of(*faults, names=("a", "b", "c", "response.completed")):
@@ -17,19 +23,18 @@ def steps_of(*faults, names=("a", "b", "c", "response.completed")):
     for number, name in enumerate(names):
         if steps and isinstance(steps[-1], Cut | Close | Finish):
             return steps
-        steps += strikes.passing(name, number, name.encode())
+        steps += strikes.passing(event(name, number))
     return steps + strikes.closing()
 
 
 def sent(steps):
-    return [step.data for step in steps if isinstance(step, Send)]
+    return [step.event.data for step in steps if isinstance(step, Send)]
 
 
 def test_a_cut_before_an_event_keeps_that_event_from_the_client():
     steps = steps_of("cut before=b")
     assert sent(steps) == [b"a"]
     assert isinstance(steps[-1], Cut)
-    assert steps[-1].rest == b""
 
 
 def test_a_cut_after_an_event_comes_when_the_event_is_out():
@@ -55,18 +60,27 @@ def test_before_the_end_is_before_whatever_ends_the_response():
 
 def test_half_a_frame_is_the_first_half_of_the_event_it_strikes():
     steps = steps_of("cut before=response.completed how=half-frame")
-    assert steps[-1].rest == b"response."
+    assert sent(steps) == [b"a", b"b", b"c"]
+    assert steps[-1].event.name == "response.completed"
+    assert part_of("half-frame", b"\x81\x04abcd", b"abcd") == b"\x81\x04a"
+
+
+def test_half_of_what_comes_after_an_event_is_half_of_the_next_one():
+    steps = steps_of("cut after=a how=half-frame")
+    assert sent(steps) == [b"a"]
+    assert steps[-1].event.name == "b"
+    last = steps_of("cut after=response.completed how=half-frame")
+    assert isinstance(last[-1], Cut)
+    assert last[-1].event is None
 
 
 def test_half_a_character_breaks_off_inside_a_character():
-    strikes = Strikes([parse("cut before=a how=half-character")])
-    (cut,) = strikes.passing("a", 0, "x é y".encode())
-    assert cut.rest == b"x \xc3"
-    strikes = Strikes([parse("cut before=a how=half-character")])
-    (cut,) = strikes.passing("a", 0, b"only ascii")
+    payload = "x é y".encode()
+    assert part_of("half-character", b"\x81\xc5" + payload, payload) == b"\x81\xc5x \xc3"
+    ascii_only = part_of("half-character", b"data: only ascii", b"only ascii")
     with pytest.raises(UnicodeDecodeError) as broken:
-        cut.rest.decode()
-    assert broken.value.end == len(cut.rest)
+        ascii_only.decode()
+    assert broken.value.end == len(ascii_only)
 
 
 def test_a_duplicate_is_sent_twice_and_a_late_event_is_overtaken():
@@ -75,11 +89,27 @@ def test_a_duplicate_is_sent_twice_and_a_late_event_is_overtaken():
     assert sent(steps_of("late at=c by=9"))[-1] == b"c"
 
 
-def test_a_drip_sends_the_same_bytes_in_small_pieces():
+def test_a_drip_is_for_every_event_from_its_point_on():
     steps = steps_of("drip bytes=2 seconds=0.5 before=c")
-    assert b"".join(sent(steps)) == b"abcresponse.completed"
-    assert all(len(piece) <= 2 for piece in sent(steps))
-    assert {step.seconds for step in steps if isinstance(step, Wait)} == {0.5}
+    dripping = {step.event.name: step.drip is not None for step in steps if isinstance(step, Send)}
+    assert dripping == {"a": False, "b": False, "c": True, "response.completed": True}
+
+
+def test_every_fault_that_strikes_says_so_once():
+    faults = ("stall after=a", "drip before=b", "duplicate at=b", "late at=c")
+    steps = steps_of(*faults)
+    assert [step.fault.text for step in steps if isinstance(step, Struck)] == [
+        "stall after=a",
+        "drip before=b",
+        "duplicate at=b",
+        "late at=c",
+    ]
+
+
+def test_a_response_that_has_said_its_end_cannot_end_in_another_way():
+    steps = steps_of("fail after=3")
+    assert sent(steps)[-1] == b"response.completed"
+    assert not any(isinstance(step, Finish) for step in steps)
 
 
 def test_a_stall_waits_and_goes_on():
@@ -96,7 +126,7 @@ def test_a_response_is_ended_early_once():
 
 def test_two_faults_of_one_stream_strike_one_after_the_other():
     steps = steps_of("stall seconds=1 before=first-byte", "duplicate at=a", "cut after=c")
-    assert isinstance(steps[0], Wait)
+    assert isinstance(steps[1], Wait)
     assert sent(steps) == [b"a", b"a", b"b", b"c"]
     assert isinstance(steps[-1], Cut)
 
@@ -116,10 +146,10 @@ def test_two_faults_of_one_stream_strike_one_after_the_other():
     ),
 )
 def test_faults_that_cut_nothing_lose_nothing(names, faults):
-    frames = [f"<{place}:{name}>" for place, name in enumerate(names)]
+    events = [event(name, number) for number, name in enumerate(names)]
     strikes = Strikes([parse(fault) for fault in faults])
     steps = strikes.opening()
-    for number, (name, frame) in enumerate(zip(names, frames, strict=True)):
-        steps += strikes.passing(name, number, frame.encode())
-    told = b"".join(sent(steps + strikes.closing())).decode()
-    assert all(frame in told for frame in frames)
+    for each in events:
+        steps += strikes.passing(each)
+    told = [step.event for step in steps + strikes.closing() if isinstance(step, Send)]
+    assert set(events) <= set(told)

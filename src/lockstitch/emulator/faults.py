@@ -152,7 +152,7 @@ FAULTS: Final = {
                     "the status",
                     ("400", "401", "404", "409", "429", "500", "502", "503", "529"),
                 ),
-                "retry_after": Setting("", "seconds, for the Retry-After header (429: 1)"),
+                "retry_after": Setting("", "for the Retry-After header; 429 says 1 if not said"),
             },
         ),
         Kind(
@@ -181,6 +181,9 @@ FAULTS: Final = {
 REQUESTS: Final = frozenset({"event", "request"})
 HANDSHAKES: Final = frozenset({"upgrade"})
 CONNECTIONS: Final = REQUESTS | HANDSHAKES
+
+# These end the response, and not the connection.
+FINISHING: Final = frozenset({"fail", "incomplete", "error"})
 
 # Settings that every fault has: which requests it strikes, and how often.
 COMMON: Final = {
@@ -289,6 +292,8 @@ def _value(fault: str, key: str, value: str, setting: Setting) -> str | int | fl
             f"{fault} {key}={value}: it must be one of {', '.join(setting.choices)}."
         )
     if isinstance(setting.default, str):
+        if not value.isprintable():
+            raise UnknownFault(f"{fault} {key}={value!r}: it must be printable.")
         return value
     try:
         number = type(setting.default)(value)
@@ -318,6 +323,16 @@ def _point(kind: Kind, given: dict[str, str | int | float]) -> Point:
     event = str(given[side]) if sides else default[1]
     if side == "after" and event == FIRST:
         raise UnknownFault(f"{kind.name} after={FIRST}: write after=0 for the first event.")
+    if not re.fullmatch(r"[0-9]{1,9}|[A-Za-z\[][\w.\[\]-]*", event):
+        raise UnknownFault(
+            f"{kind.name} {side}={event}: it must be the name of an event, its number, "
+            f"{FIRST} or {END}."
+        )
+    if kind.name in FINISHING and (event == FIRST or (side == "after" and event in ENDS | {END})):
+        raise UnknownFault(
+            f"{kind.name} {side}={event}: a response can be ended after its first event and "
+            "before its last."
+        )
     return Point(side == "after", event, int(given.get("nth", 1)))
 
 

@@ -176,7 +176,6 @@ class Connection:
 
     async def _break_off(self, speaking: Speaking | None, fault: Fault) -> None:
         """A fault ends the response: the rest of its events are those that close it."""
-        self._sink.struck(fault)
         if fault.name == "error":
             said = Refused("fault", fault.word("message"), type=SERVER, code=fault.word("code"))
             for event in self.session.refusal(said).events:
@@ -199,7 +198,7 @@ class Connection:
         out = self._event(event)
         steps = None
         if self._layers or own:
-            steps = self._layers.passing(out, self._sink.framed(out), own)
+            steps = self._layers.passing(out, own)
         if steps is not None:
             fault = await self._struck(steps)
             if fault is not None:

@@ -26,11 +26,11 @@ class Layers:
         self._layers.append(layer)
         return layer.opening()
 
-    def passing(self, event: Event, framed: bytes, own: Strikes | None) -> list[Step] | None:
+    def passing(self, event: Event, own: Strikes | None) -> list[Step] | None:
         """What happens instead of sending this event; None if it is simply sent."""
         for layer in (own, *self._layers) if own else self._layers:
-            steps = layer.passing(event.name, event.number, framed)
-            if steps != [Send(framed)]:
+            steps = layer.passing(event)
+            if steps != [Send(event)]:
                 return steps
         return None
 

@@ -210,7 +210,8 @@ class Connection:
         if run.after is None:
             self._lanes.evict(lane, frame.get("previous_response_id"))
         if lost is not None:
-            await self._sink.cut(lost.word("how"), b"", lost)
+            self._sink.struck(lost)
+            await self._sink.cut(lost.word("how"), None, lost)
             return None
         if ended is not Delivered.WHOLE:
             return None

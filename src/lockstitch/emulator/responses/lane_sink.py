@@ -1,5 +1,7 @@
 """The sink of one lane: a connection's frames, each marked with the lane's name."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
 from lockstitch.emulator.events import Event
@@ -28,25 +30,22 @@ class LaneSink:
             return event
         return Event(event.name, event.number, event.data[:-1] + self._tail)
 
-    def framed(self, event: Event) -> bytes:
-        return self._sink.framed(self._marked(event))
-
     async def send(self, *events: Event) -> None:
         if self.lost is None:
             await self._sink.send(*map(self._marked, events))
 
-    async def write(self, data: bytes) -> None:
+    async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
         if self.lost is None:
-            await self._sink.write(data)
+            await self._sink.drip(self._marked(event), size, pause)
 
-    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
-        await self._sink.cut(how, rest, fault)
+    async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
+        await self._sink.cut(how, None if event is None else self._marked(event), fault)
 
     async def close(self, code: int, fault: Fault) -> None:
         await self._sink.close(code, fault)
 
-    def struck(self, fault: Fault, data: bytes = b"") -> None:
-        self._sink.struck(fault, data)
+    def struck(self, fault: Fault) -> None:
+        self._sink.struck(fault)
 
 
 def _nested(data: bytes) -> bytes:

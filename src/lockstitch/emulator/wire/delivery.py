@@ -6,14 +6,15 @@ network can. The two sinks are `sse` and `frames`."""
 import asyncio
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 from lockstitch.emulator.clock import Clock
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import ENDS, Fault
-from lockstitch.emulator.striking import Close, Cut, Finish, Send, Step, Strikes, Wait
+from lockstitch.emulator.striking import Close, Cut, Finish, Send, Step, Strikes, Struck, Wait
 
 # Events that are ready together go out together, so many at most; then others have their
 # turn. Each write wakes the client up, and that costs more than the events.
@@ -34,22 +35,19 @@ class Delivered(Enum):
 
 
 class Sink(Protocol):
-    def framed(self, event: Event) -> bytes:
-        """The bytes of the event on this transport."""
-
     async def send(self, *events: Event) -> None:
         """Whole events, in one write where the transport can."""
 
-    async def write(self, data: bytes) -> None:
-        """Bytes of framed events: whole ones, or pieces."""
+    async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
+        """One event, so many bytes at a time; nothing else goes out in between."""
 
-    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
-        """End the connection: after `rest`, in the way that `how` says."""
+    async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
+        """End the connection in the way that `how` says, inside this event if it is inside one."""
 
     async def close(self, code: int, fault: Fault) -> None:
         """Close a WebSocket with this code."""
 
-    def struck(self, fault: Fault, data: bytes = b"") -> None:
+    def struck(self, fault: Fault) -> None:
         """Record that a fault struck this stream."""
 
 
@@ -98,18 +96,17 @@ async def _struck(  # noqa: PLR0917
     commit: Commit | None,
 ) -> Delivered:
     for event in events:
-        steps = strikes.passing(event.name, event.number, sink.framed(event))
+        steps = strikes.passing(event)
         ended = await carry_out(steps, sink, clock, commit, ends=event.name in ENDS)
         if isinstance(ended, Delivered):
             return ended
         if ended is not None:
-            sink.struck(ended)
             rest = finish(ended) if finish else ()
             return await _struck(sink, iter(rest), strikes, clock, pace, None, commit)
         if pace:
             await clock.sleep(pace)
-    await carry_out(strikes.closing(), sink, clock)
-    return Delivered.WHOLE
+    ended = await carry_out(strikes.closing(), sink, clock, commit)
+    return ended if isinstance(ended, Delivered) else Delivered.WHOLE
 
 
 async def carry_out(
@@ -127,17 +124,25 @@ async def carry_out(
         if commit is not None and _keeps(step, ends=ends):
             commit()
         match step:
-            case Send(data):
-                await sink.write(data)
+            case Send(event, None):
+                await sink.send(event)
+            case Send(event, drip) if drip is not None:
+                pause = partial(clock.sleep, drip.number("seconds"))
+                await sink.drip(event, max(1, int(drip.number("bytes"))), pause)
+            case Struck(fault):
+                sink.struck(fault)
             case Wait(seconds):
                 await clock.sleep(seconds)
-            case Cut(how, rest, kept, fault):
-                await sink.cut(how, rest, fault)
+            case Cut(how, inside, kept, fault):
+                sink.struck(fault)
+                await sink.cut(how, inside, fault)
                 return Delivered.CUT_BUT_KEPT if kept else Delivered.CUT
             case Close(code, kept, fault):
+                sink.struck(fault)
                 await sink.close(code, fault)
                 return Delivered.CUT_BUT_KEPT if kept else Delivered.CUT
             case Finish(fault):
+                sink.struck(fault)
                 return fault
     return None
 
@@ -159,6 +164,20 @@ async def open_with(
         return None
     ended = await carry_out(strikes.opening(), sink, clock, commit)
     return ended if isinstance(ended, Delivered) else None
+
+
+def part_of(how: str, framed: bytes, payload: bytes) -> bytes:
+    """The last bytes before a cut inside an event: half of it, or up to half a character."""
+    if how == "half-frame":
+        return framed[: len(framed) // 2]
+    if how != "half-character":
+        return b""
+    start = framed.find(payload)
+    for at, byte in enumerate(payload):
+        if byte >= 0xC0:
+            return framed[: start + at + 1]
+    # All ASCII: the frame breaks off with the first byte of a two-byte character.
+    return framed[: start + len(payload) // 2] + b"\xc3"
 
 
 def tear_down(transport: asyncio.BaseTransport | None) -> None:

@@ -1,12 +1,18 @@
 """Server-sent events on one HTTP response: the sink of every streaming HTTP answer."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault
-from lockstitch.emulator.wire.delivery import ABNORMAL, RESET_GRACE_SECONDS, tear_down
+from lockstitch.emulator.wire.delivery import (
+    ABNORMAL,
+    RESET_GRACE_SECONDS,
+    part_of,
+    tear_down,
+)
 from lockstitch.emulator.wire.reception import Exchange
 
 
@@ -30,7 +36,7 @@ class SseSink:
         self._response.headers.update(headers or {})
         if self._exchange.lost is None:
             await self._response.prepare(self._exchange.request)
-        self._record.sent(self._exchange.connection, "response", "200")
+            self._record.sent(self._exchange.connection, "response", "200")
 
     def framed(self, *events: Event) -> bytes:
         parts: list[bytes] = []
@@ -43,21 +49,27 @@ class SseSink:
         return b"".join(parts)
 
     async def send(self, *events: Event) -> None:
+        if self._exchange.lost is not None:
+            return
         framed = self.framed(*events)
         self._record.events(self._exchange.connection, "event", events, len(framed))
-        if self._exchange.lost is None:
-            await self._response.write(framed)
+        await self._response.write(framed)
 
-    async def write(self, data: bytes) -> None:
-        self._record.sent(self._exchange.connection, "event", "", data)
-        if self._exchange.lost is None:
-            await self._response.write(data)
+    async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
+        if self._exchange.lost is not None:
+            return
+        framed = self.framed(event)
+        self._record.events(self._exchange.connection, "event", (event,), len(framed))
+        for start in range(0, len(framed), size):
+            await self._response.write(framed[start : start + size])
+            await pause()
 
-    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
-        self.struck(fault, rest)
+    async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
         self._cut = True
-        if rest and self._response.prepared:
-            await self._response.write(rest)
+        if event is not None and self._response.prepared:
+            part = part_of(how, self.framed(event), event.data)
+            if part:
+                await self._response.write(part)
         if how == "close" and self._response.prepared:
             await self._response.write_eof()
         elif how == "reset":
@@ -68,10 +80,10 @@ class SseSink:
             self._exchange.request.transport.close()
 
     async def close(self, code: int, fault: Fault) -> None:
-        await self.cut("close" if code != ABNORMAL else "reset", b"", fault)
+        await self.cut("close" if code != ABNORMAL else "reset", None, fault)
 
-    def struck(self, fault: Fault, data: bytes = b"") -> None:
-        self._record.struck_by(self._exchange.connection, fault.text, str(fault.point), data)
+    def struck(self, fault: Fault) -> None:
+        self._record.struck_by(self._exchange.connection, fault.text, str(fault.point))
 
     async def end(self) -> web.StreamResponse:
         if self._exchange.lost is None and self._response.prepared and not self._cut:

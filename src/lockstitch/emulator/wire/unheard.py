@@ -2,7 +2,7 @@
 
 Faults strike it all the same: a cut ends the connection with no answer at all."""
 
-import asyncio
+from collections.abc import Awaitable, Callable
 
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault
@@ -16,17 +16,14 @@ class Unheard:
     def __init__(self, exchange: Exchange | None) -> None:
         self._exchange = exchange
 
-    def framed(self, event: Event) -> bytes:
-        return event.data
-
     async def send(self, *events: Event) -> None:
         pass
 
-    async def write(self, data: bytes) -> None:
-        await asyncio.sleep(0)
+    async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
+        for _ in range(0, len(event.data), size):
+            await pause()
 
-    async def cut(self, how: str, rest: bytes, fault: Fault) -> None:
-        self.struck(fault)
+    async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
         if self._exchange is None:
             return
         transport = self._exchange.request.transport
@@ -36,10 +33,10 @@ class Unheard:
             transport.close()
 
     async def close(self, code: int, fault: Fault) -> None:
-        await self.cut("close", b"", fault)
+        await self.cut("close", None, fault)
 
-    def struck(self, fault: Fault, data: bytes = b"") -> None:
+    def struck(self, fault: Fault) -> None:
         if self._exchange is not None:
             self._exchange.world.record.struck_by(
-                self._exchange.connection, fault.text, str(fault.point), data
+                self._exchange.connection, fault.text, str(fault.point)
             )

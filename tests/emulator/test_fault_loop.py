@@ -12,6 +12,7 @@ import pytest
 from lockstitch.emulator import Settings, VirtualClock, call, reasoning
 
 TURN = (reasoning("häm"), call("look", {"at": "Ålesund"}))
+ENDS = {"response.completed", "response.failed", "response.incomplete", "error"}
 SIDES = ("before", "after")
 HOWS = ("close", "reset", "half-frame", "half-character")
 
@@ -64,12 +65,11 @@ async def in_frames(session, emulator, body):
     seen = []
     async with session.ws_connect(f"{emulator.base_url}/responses") as socket:
         await socket.send_json({"type": "response.create"} | body)
-        async for message in socket:
+        while not seen or seen[-1] not in ENDS:
+            message = await socket.receive(timeout=10)
             if message.type is not aiohttp.WSMsgType.TEXT:
                 break
             seen.append(json.loads(message.data)["type"])
-            if seen[-1] in {"response.completed", "response.failed", "response.incomplete"}:
-                break
     return seen
 
 

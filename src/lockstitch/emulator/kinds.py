@@ -1,6 +1,6 @@
 """The kinds of JSON value a field may hold, and the one walk that checks a value against them.
 
-A mechanism with no knowledge of any field: the tables are in `item_shapes` and `shapes`."""
+A mechanism with no knowledge of any field: the tables are in the `shapes` of each API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,6 +1,6 @@
 """The rules of Chat Completions: is the request right, and what does it ask?
 
-Pure. The shapes are in `chat_shapes`; here is what holds between messages, above all that every
+Pure. The shapes are in `shapes`; here is what holds between messages, above all that every
 call is answered at once, and what a reply is chosen by."""
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The rules of Anthropic's Messages: is the request right, and what does it ask?
 
-Pure. The shapes are in `messages_shapes`. Each `tool_use` has its `tool_result` in the message
+Pure. The shapes are in `shapes`. Each `tool_use` has its `tool_result` in the message
 right after, before anything else in it; the API itself joins messages of one role, but public
 reports disagree on results spread over several, so they are refused here."""
 

@@ -1,6 +1,6 @@
 """The shape of a Messages request: its parameters, messages, content blocks and tools.
 
-Tables alone, as the official client's types have them; `messages_kinds` walks them. The rules
+Tables alone, as the official client's types have them; `kinds` walks them. The rules
 between blocks and between messages are in `messages`."""
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The default conversation of a Realtime session: what may enter it, and what is kept of it.
 
-Order and tombstones are in `realtime_items`. Audio is kept beside an item, because events show an
+Order and tombstones are in `items`. Audio is kept beside an item, because events show an
 item without it."""
 
 from typing import Any

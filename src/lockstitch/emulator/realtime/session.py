@@ -1,6 +1,6 @@
 """The state and the rules of one Realtime session: client events in, server events out.
 
-No socket, no clock and no task: `realtime_connection` moves the events. A response that is in
+No socket, no clock and no task: `connection` moves the events. A response that is in
 flight is advanced by its driver one event at a time, so a client's edits fall in between."""
 
 from collections.abc import Callable, Iterator

@@ -29,6 +29,7 @@ class Served:
     url: str
     world: World
     door: RealtimeDoor
+    reception: Reception
     # What the model was asked, and what it says next; when that is used up it says "Hello."
     asked: list[Asked] = field(default_factory=list)
     said: list[Reply] = field(default_factory=list)
@@ -125,7 +126,8 @@ async def serving(
         speak=answer,
         settings=chosen,
     )
-    door = RealtimeDoor(world, Reception(world), speech=tuple(speech))
+    reception = Reception(world)
+    door = RealtimeDoor(world, reception, speech=tuple(speech))
     application = web.Application()
     application.router.add_routes(door.routes())
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=1.0)
@@ -133,6 +135,6 @@ async def serving(
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
     try:
-        yield Served(f"http://{host}:{port}", world, door, asked, said)
+        yield Served(f"http://{host}:{port}", world, door, reception, asked, said)
     finally:
         await runner.cleanup()

@@ -38,3 +38,11 @@ def test_a_call_id_is_short_enough_for_realtime():
 def test_an_item_of_a_type_without_a_prefix_has_an_id_all_the_same():
     assert Ids(0).item("something_new").startswith("item_")
     assert len(set(PREFIXES.values())) == len(PREFIXES)
+
+
+def test_a_reset_gives_the_same_ids_again_to_all_that_last():
+    ids = Ids(5)
+    first = [drawn(ids), drawn(ids.lasting("a")), drawn(ids.lasting("b"))]
+    ids.reset()
+    assert [drawn(ids), drawn(ids.lasting("a")), drawn(ids.lasting("b"))] == first
+    assert len({str(each) for each in first}) == 3

@@ -20,6 +20,7 @@ from lockstitch.emulator import (
     reasoning,
     text,
 )
+from lockstitch.emulator.responses import conversations
 from lockstitch.testing import EmulatorThread
 from tests.emulator.official import (
     KINDS,
@@ -484,6 +485,200 @@ def test_a_conversation_takes_twenty_items_at_once(client):
     status, error = refusal_of(lambda: client.conversations.items.create(conversation, items=many))
     assert (status, error["code"]) == (400, "array_above_max_length")
     assert refusal_of(lambda: client.conversations.create(items=many))[0] == 400
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_id_that_a_script_gives_twice_is_given_once(client, emulator, streams):
+    conversation = client.conversations.create().id
+    for _ in range(2):
+        emulator.say(text("Hi.", id="msg_1"), text("Ho.", id="msg_2"), text("He.", id="msg_2"))
+        made = client.create("go", conversation=conversation, stream=streams)
+        if streams:
+            assert client.all(made)[-1].type == "response.completed"
+        else:
+            assert made.status == "completed"
+    assert texts_in(client, conversation) == ["go", "Hi.", "Ho.", "He."] * 2
+    items = client.all(client.conversations.items.list(conversation, order="asc"))
+    assert [items[1].id, items[2].id] == ["msg_1", "msg_2"]
+    assert len({item.id for item in items}) == len(items)
+
+
+def test_an_id_that_a_script_gives_twice_is_given_once_in_a_tree(client, emulator):
+    for _ in range(2):
+        emulator.say(text("Hi.", id="msg_1"))
+    first = client.create()
+    second = client.create(previous_response_id=first.id)
+    assert first.output[0].id == "msg_1" != second.output[0].id
+
+
+def test_a_full_conversation_takes_no_response(client, emulator, monkeypatch):
+    monkeypatch.setattr(conversations, "MOST_ITEMS_IN_CONVERSATION", 4)
+    conversation = client.conversations.create(items=[USER, USER]).id
+    emulator.say("Hi.")
+    assert client.create(conversation=conversation).output_text == "Hi."
+    emulator.say("Not said yet.")
+    status, error = refusal_of(lambda: client.create(conversation=conversation))
+    assert (status, error["code"]) == (400, "array_above_max_length")
+    assert client.create().output_text == "Not said yet."
+
+
+TRIGGER = {"type": "compaction_trigger"}
+
+
+def test_a_conversation_is_seen_from_its_last_compaction(client):
+    conversation = client.conversations.create(items=[USER]).id
+    client.create("one", conversation=conversation)
+    compacted = client.create(
+        [{"role": "user", "content": "two"}, TRIGGER], conversation=conversation
+    )
+    assert [item.type for item in compacted.output] == ["compaction"]
+    items = client.conversations.items
+    kinds = ["message"] * 4 + ["compaction"]
+    listed = client.all(items.list(conversation, order="asc"))
+    assert [item.type for item in listed] == kinds
+
+    def seen() -> list[str]:
+        made = client.create("next", conversation=conversation)
+        return [
+            item.type
+            for item in client.all(client.responses.input_items.list(made.id, order="asc"))
+        ]
+
+    assert seen() == ["compaction", "message"]
+    # An edit changes what is there, and not where it begins.
+    items.delete(listed[0].id, conversation_id=conversation)
+    assert seen() == ["compaction", *["message"] * 3]
+    items.delete(compacted.output[0].id, conversation_id=conversation)
+    assert seen() == ["message"] * 8
+
+
+def test_a_compaction_that_a_client_brings_hides_nothing(client):
+    """What `compact` gives is the user's messages and the compaction: all of it is seen."""
+    brought = client.responses.compact(model=MODEL, input="First.").output
+    conversation = client.conversations.create(items=as_input(*brought)).id
+    made = client.create("next", conversation=conversation)
+    items = client.all(client.responses.input_items.list(made.id, order="asc"))
+    assert [item.type for item in items] == ["message", "compaction", "message"]
+
+
+def test_a_trigger_is_kept_nowhere(client, emulator):
+    emulator.fault("incomplete before=response.output_item.added")
+    made = client.create([USER, TRIGGER])
+    assert made.status == "incomplete"
+    following = client.create("next", previous_response_id=made.id)
+    for response in (made, following):
+        items = client.all(client.responses.input_items.list(response.id))
+        assert {item.type for item in items} == {"message"}
+    assert following.output_text == "You said: next"
+
+
+def test_items_of_a_conversation_are_referred_to_also_when_it_is_deleted(client, emulator):
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": "So."}
+    conversation = client.conversations.create(items=[USER]).id
+    client.conversations.items.create(conversation, items=[thought, said])
+    referred = [{"type": "item_reference", "id": named} for named in ("rs_1", "msg_1")]
+    listed = client.all(client.conversations.items.list(conversation, order="asc"))
+    first = {"type": "item_reference", "id": listed[0].id}
+    assert client.create([first, *referred]).output_text == "You said: hello"
+    assert client.create([USER, thought, said]).status == "completed"
+    emulator.say("Made here.")
+    made = client.create("more", conversation=conversation)
+    client.conversations.delete(conversation)
+    last = {"type": "item_reference", "id": made.output[0].id}
+    following = client.create([first, *referred, last, USER])
+    seen = client.all(client.responses.input_items.list(following.id, order="asc"))
+    assert [item.id for item in seen[:-1]] == [listed[0].id, "rs_1", "msg_1", made.output[0].id]
+
+
+def shell(*ids: str) -> list[Any]:
+    """Calls of the local shell, all with a call id that is their own, then their outputs."""
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    calls = [
+        {
+            "type": "local_shell_call",
+            "id": named,
+            "call_id": named,
+            "action": action,
+            "status": "completed",
+        }
+        for named in ids
+    ]
+    return calls + [
+        {"type": "local_shell_call_output", "id": named, "output": "x"} for named in ids
+    ]
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_pages_go_on_where_two_items_have_one_id(either, order, limit):
+    sent = [USER, *shell("lsh_1"), USER, *shell("lsh_2", "lsh_3"), USER]
+    conversation = either.now(either.conversations.create(items=sent)).id
+    listing = either.conversations.items.list(conversation, order=order, limit=limit)
+    types = [item.get("type", "message") for item in sent]
+    assert [item.type for item in either.all(listing)] == types[:: 1 if order == "asc" else -1]
+    made = either.create(conversation=conversation)
+    listing = either.responses.input_items.list(made.id, order=order, limit=limit)
+    assert sorted(item.type for item in either.all(listing)) == sorted([*types, "message"])
+
+
+def test_an_output_with_the_id_of_its_call_is_read_and_removed_after_it(client):
+    conversation = client.conversations.create(items=shell("lsh_1")).id
+    items = client.conversations.items
+    for kind in ("local_shell_call", "local_shell_call_output"):
+        assert items.retrieve("lsh_1", conversation_id=conversation).type == kind
+        items.delete("lsh_1", conversation_id=conversation)
+    assert refusal_of(lambda: items.retrieve("lsh_1", conversation_id=conversation))[0] == 404
+    assert refusal_of(lambda: items.delete("lsh_1", conversation_id=conversation))[0] == 404
+
+
+def test_a_reference_to_an_id_that_was_borrowed_is_to_its_owner(client):
+    client.conversations.create(items=shell("lsh_1"))
+    reference = {"type": "item_reference", "id": "lsh_1"}
+    made = client.create([USER, reference, shell("lsh_1")[1]])
+    items = client.all(client.responses.input_items.list(made.id, order="asc"))
+    assert [item.type for item in items[1:]] == ["local_shell_call", "local_shell_call_output"]
+
+
+# Tools
+
+
+def test_a_function_of_a_namespace_is_called_with_it(client):
+    tools = [
+        {
+            "type": "namespace",
+            "name": "crm",
+            "description": "Customers.",
+            "tools": [
+                {"type": "function", "name": "find", "parameters": {}},
+                {"type": "custom", "name": "note"},
+            ],
+        }
+    ]
+    made = client.create("find and note", tools=tools)
+    assert [(item.name, item.namespace) for item in made.output] == [
+        ("find", "crm"),
+        ("note", "crm"),
+    ]
+    assert [item.type for item in made.output] == ["function_call", "custom_tool_call"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "param"),
+    [
+        ({}, "tools[0].tools"),
+        ({"tools": 1}, "tools[0].tools"),
+        ({"tools": [1]}, "tools[0].tools[0]"),
+        ({"tools": [{}]}, "tools[0].tools[0].type"),
+        ({"tools": [{"type": "function"}]}, "tools[0].tools[0].name"),
+        ({"tools": [{"type": "namespace", "tools": []}]}, "tools[0].tools[0].type"),
+        ({"tools": [], "name": 1}, "tools[0].name"),
+    ],
+)
+def test_a_namespace_holds_functions_and_custom_tools(client, inside, param):
+    tool = {"type": "namespace", "name": "crm", "description": ""} | inside
+    status, error = refusal_of(lambda: client.create(tools=[tool]))
+    assert (status, error["param"]) == (400, param)
 
 
 # The nine families: what is called, what answers it, and what errors call it.

@@ -13,7 +13,7 @@ from lockstitch.emulator.clock import VirtualClock
 from lockstitch.emulator.errors import NobodyThere
 from lockstitch.emulator.model.replies import Asked, Reply, call, item, reply
 from lockstitch.emulator.model.turns import SpeechStep
-from lockstitch.emulator.realtime import websocket as realtime_websocket
+from lockstitch.emulator.wire import reception
 from tests.emulator.realtime_door import PATIENCE_SECONDS, Client, Served, serving
 from tests.emulator.realtime_events import (
     create,
@@ -140,7 +140,7 @@ def test_every_frame_is_recorded_both_ways_with_the_rule_it_broke():
 
 
 def test_a_frame_that_is_too_large_closes_the_connection(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(realtime_websocket, "LARGEST_FRAME_BYTES", 1_000)
+    monkeypatch.setattr(reception, "LARGEST_FRAME_BYTES", 1_000)
 
     async def scene() -> None:
         async with serving() as served, served.client() as client:
@@ -523,14 +523,14 @@ def test_a_client_that_goes_away_leaves_no_session_behind():
     asyncio.run(scene())
 
 
-def test_a_door_that_stops_closes_its_sessions():
+def test_a_reception_that_stops_closes_its_sessions():
     async def scene() -> None:
         async with serving() as served, served.client() as client:
             served.say("One two three.", pace=30.0)
             await ask(client)
             await client.until("response.created")
             ending = asyncio.create_task(client.to_the_end())
-            await served.door.stop()
+            await served.reception.stop()
             assert await ending == 1001
 
     asyncio.run(scene())

@@ -7,7 +7,8 @@ import pytest
 
 from lockstitch.emulator import record as recording
 from lockstitch.emulator.events import Event
-from lockstitch.emulator.record import Record, json_in, public
+from lockstitch.emulator.limits import LONGEST_RECORDED_LINE_CHARACTERS
+from lockstitch.emulator.record import Record, json_in, public, public_query
 
 
 @pytest.fixture
@@ -44,14 +45,76 @@ def test_the_oldest_fall_out_and_are_counted(record, monkeypatch):
     assert len(entries) == 90 - record.dropped
 
 
-def test_secrets_are_recorded_by_name_alone():
-    headers = {"Authorization": "Bearer sk-1", "X-Api-Key": "k", "Cookie": "c", "Accept": "*/*"}
-    assert dict(public(headers)) == {
-        "Authorization": "[secret]",
-        "X-Api-Key": "[secret]",
-        "Cookie": "[secret]",
-        "Accept": "*/*",
-    }
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization",
+        "Proxy-Authorization",
+        "X-Api-Key",
+        "X-Goog-Api-Key",
+        "OpenAI-Api-Key",
+        "ApiKey",
+        "X-Auth-Token",
+        "X-Amz-Security-Token",
+        "Client-Secret",
+        "Cookie",
+        "Set-Cookie",
+        "Sec-WebSocket-Protocol",
+    ],
+)
+def test_secrets_are_recorded_by_name_alone(name):
+    assert public({name: "sk-1"}) == ((name, "[secret]"),)
+    assert public_query(f"a=1&{name}=sk-1") == f"a=1&{name}=[secret]"
+
+
+@pytest.mark.parametrize("name", ["Accept", "Idempotency-Key", "X-Stainless-Retry-Count"])
+def test_what_is_no_secret_is_recorded(name):
+    assert public({name: "1"}) == ((name, "1"),)
+    assert public_query(f"{name}=1") == f"{name}=1"
+
+
+def test_headers_count_towards_what_is_kept(record, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_RECORDED_BYTES", 5_000)
+    for _ in range(30):
+        record.received(1, "request", "GET /", headers=(("X-A", "a" * 1_000),))
+    assert 0 < len(list(record.entries())) < 5
+
+
+def test_lines_that_clients_make_up_are_counted_up_to_a_limit(record, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_COUNTED_LINES", 3)
+    for number in range(10):
+        record.received(1, "frame", f"frame {number}")
+    record.received(1, "frame", "frame 0")
+    assert dict(record.requests) == {"frame 0": 2, "frame 1": 1, "frame 2": 1, "(others)": 7}
+
+
+def test_a_line_that_is_too_long_is_cut(record):
+    record.received(1, "frame", "frame " + "x" * 100_000)
+    (line,) = record.requests
+    (entry,) = record.entries()
+    assert entry.what == line
+    assert len(line) < 2 * LONGEST_RECORDED_LINE_CHARACTERS
+
+
+def test_text_that_is_no_utf8_can_be_written():
+    file = io.StringIO()
+    record = Record(lambda: 1.5, file)
+    record.received(
+        1, "request", "GET /\udcff", b"", public({"X\udcff": "\ud800"}), public_query("a=\udcff")
+    )
+    said = json.loads(file.getvalue())
+    assert said["what"] == "GET /\\udcff"
+    assert said["headers"] == [["X\\udcff", "\\ud800"]]
+
+
+def test_a_body_that_is_nested_too_deep_is_shown_as_text():
+    assert json_in(b"[" * 900 + b"]" * 900) == "[" * 900 + "]" * 900
+
+
+def test_a_connection_keeps_its_number_for_ever(record):
+    first = record.connection()
+    record.reset()
+    assert record.connection() == first + 1
 
 
 def test_a_file_gets_a_line_of_json_for_each_entry():

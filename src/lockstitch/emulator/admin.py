@@ -1,24 +1,31 @@
 """`/_emulator/…`: read what happened, say what happens next, and check that it did.
 
 For tests in any language. What changes something takes JSON alone, so that no web page can send
-it unasked; when a key was chosen, it is needed here too."""
+it unasked; when a key was chosen, it is needed here too. Over loopback the host must be named as
+such: a page whose name was pointed at this machine is not answered."""
 
+import ipaddress
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 
+from lockstitch.emulator import refusals
 from lockstitch.emulator.clock import VirtualClock
+from lockstitch.emulator.decoding import decoded
 from lockstitch.emulator.errors import BadScript, EmulatorError
 from lockstitch.emulator.expectations import Expected, problems
 from lockstitch.emulator.model.script import Script, from_data
-from lockstitch.emulator.record import Entry
+from lockstitch.emulator.record import Entry, readable
 from lockstitch.emulator.refusals import Refused
 from lockstitch.emulator.responses.conversations import Conversations
 from lockstitch.emulator.responses.store import Responses
-from lockstitch.emulator.wire.reception import check_key
+from lockstitch.emulator.wire.reception import body_of, check_key
 from lockstitch.emulator.world import World
+
+log = logging.getLogger("lockstitch.emulator")
 
 HOME = "/_emulator"
 
@@ -67,9 +74,12 @@ class AdminDoor:
     def _wrapped(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
             try:
+                if not _is_named_rightly(request):
+                    return _answer({"error": "Ask for localhost or 127.0.0.1 by that name."}, 403)
                 if self._world.settings.key:
                     check_key(self._world.settings.key, request)
-                if request.method != "GET" and request.content_type != "application/json":
+                # A page can send a POST of a simple type unasked; a DELETE it cannot.
+                if request.method == "POST" and request.content_type != "application/json":
                     return _answer({"error": "Send Content-Type: application/json."}, 415)
                 return _answer(await handler(request))
             except Refused as refused:
@@ -77,7 +87,12 @@ class AdminDoor:
             except _Unmet as unmet:
                 return _answer({"ok": False, "problems": unmet.problems}, 409)
             except (EmulatorError, msgspec.MsgspecError) as problem:
-                return _answer({"error": str(problem)}, 400)
+                return _answer({"error": readable(str(problem))}, 400)
+            except ConnectionError:
+                raise
+            except Exception:
+                log.exception("the emulator failed at %s", request.path)
+                return _answer(refusals.own_fault().body(), 500)
 
         return handle
 
@@ -201,7 +216,28 @@ class _Advance(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def _body(request: web.Request, of: type[Body]) -> Body:
-    return msgspec.json.decode(await request.read() or b"{}", type=of)
+    return msgspec.convert(decoded(await body_of(request) or b"{}"), of)
+
+
+def _is_named_rightly(request: web.Request) -> bool:
+    """Whether whoever came over loopback knows it.
+
+    A page that is not ours can have its own name resolve to 127.0.0.1, and then counts as of the
+    same origin as all that listens there; but it has to ask for that name."""
+    reached = request.transport and request.transport.get_extra_info("sockname")
+    named = request.headers.get("Host")
+    if not reached or named is None or not _is_loopback(str(reached[0])):
+        return True
+    return _is_loopback(request.url.host or "")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _answer(value: Any, status: int = 200) -> web.Response:

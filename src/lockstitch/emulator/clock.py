@@ -43,6 +43,7 @@ class VirtualClock:
     a recording's times depend on the script alone. Without it, sleepers wait for `advance`."""
 
     def __init__(self, *, flowing: bool = True, start: float = VIRTUAL_START) -> None:
+        self._start = start
         self._now = start
         self._flowing = flowing
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -76,6 +77,12 @@ class VirtualClock:
             if not woken.done():
                 woken.set_result(None)
         self._now = until
+
+    def reset(self) -> None:
+        """Back to the start. Those who sleep have as long to go as they had."""
+        passed = self._now - self._start
+        self._now = self._start
+        self._sleepers = [(at - passed, number, woken) for at, number, woken in self._sleepers]
 
     def __repr__(self) -> str:
         return f"<VirtualClock +{self._now - VIRTUAL_START:g}s, {len(self._sleepers)} asleep>"

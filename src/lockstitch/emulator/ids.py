@@ -43,11 +43,12 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 class Ids:
     """A source of ids: the same seed gives the same ids in the same order."""
 
-    __slots__ = ("_drawn", "_seed")
+    __slots__ = ("_drawn", "_lasting", "_seed")
 
     def __init__(self, seed: int | str = 0) -> None:
         self._seed = f"{seed}"
         self._drawn = 0
+        self._lasting: dict[str, Ids] = {}
 
     def draw(self, prefix: str) -> str:
         """`resp_…`, `msg_…`: a prefix and 48 hexadecimal digits."""
@@ -67,6 +68,16 @@ class Ids:
     def branch(self) -> "Ids":
         """A source of its own, for one response or one connection."""
         return Ids(self._digest(16).hex())
+
+    def lasting(self, name: str) -> "Ids":
+        """The source of this name: always the same one, and reset with this one."""
+        return self._lasting.setdefault(name, Ids(f"{self._seed}/{name}"))
+
+    def reset(self) -> None:
+        """As it was when it was made: the same ids again. Branches go on as they are."""
+        self._drawn = 0
+        for source in self._lasting.values():
+            source.reset()
 
     def _digest(self, size: int) -> bytes:
         self._drawn += 1

@@ -29,14 +29,27 @@ MOST_ITEMS_IN_CONVERSATION = 100_000
 MOST_REMEMBERED_ITEM_IDS = 1_000_000
 # One test run's worth; what falls out is counted and said.
 MOST_RECORDED_BYTES = 256 * 1024 * 1024
+# Requests at once, and open sockets: beyond it an idle one is closed for each that comes.
 MOST_CONNECTIONS = 1_000
+# A connection that asks for nothing is closed after this.
+KEEP_ALIVE_SECONDS = 75.0
 MOST_FAULTS = 1_000
 MOST_TURNS = 100_000
 LARGEST_SCRIPT_BYTES = 16 * 1024 * 1024
 # A stall with no length given ends here, so that a forgotten test does not hang for ever.
 LONGEST_STALL_SECONDS = 3_600.0
-# How long a stop waits for streams that are still being written.
+# How long a stop waits for what does not let itself be cancelled.
 STOP_SECONDS = 2.0
+# How long a WebSocket client has to answer a close; the next one who waits is the user.
+CLOSE_SECONDS = 0.5
+# What is read can be written again, and walked by code that recurses.
+MOST_NESTING_LEVELS = 100
+# A refusal says back what a client sent, however long that was.
+LONGEST_REFUSAL_CHARACTERS = 4_000
+LONGEST_REFUSAL_PARAM_CHARACTERS = 500
+# The record counts requests by their line, and a line is what a client makes of it.
+LONGEST_RECORDED_LINE_CHARACTERS = 1_000
+MOST_COUNTED_LINES = 10_000
 
 # Realtime: the provider's own.
 LONGEST_REALTIME_ITEM_ID_CHARACTERS = 32

@@ -1,7 +1,8 @@
 """What went over the wire, both ways, and which rules were broken.
 
 An entry is cheap to keep: the bytes that were sent are held as they are and only made readable
-when somebody reads. The oldest fall out beyond `MOST_RECORDED_BYTES`; how many is told."""
+when somebody reads. The oldest fall out beyond `MOST_RECORDED_BYTES`; how many is told. Text of a
+client is made such that every entry can be written as JSON."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -9,21 +10,26 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
+from lockstitch.emulator.decoding import decoded
 from lockstitch.emulator.events import Event
-from lockstitch.emulator.limits import MOST_RECORDED_BYTES
-
-# Headers whose value is a secret: recorded by name alone.
-# A browser has no other place for its key than the WebSocket's subprotocols.
-SECRET_HEADERS = frozenset(
-    {
-        "authorization",
-        "x-api-key",
-        "api-key",
-        "cookie",
-        "set-cookie",
-        "sec-websocket-protocol",
-    }
+from lockstitch.emulator.limits import (
+    LONGEST_RECORDED_LINE_CHARACTERS,
+    MOST_COUNTED_LINES,
+    MOST_RECORDED_BYTES,
 )
+from lockstitch.emulator.refusals import Refused, shortened
+
+# Headers and parameters whose value is a secret are recorded by name alone: those with such a word
+# in their name, or such an ending.
+SECRET_WORDS = ("auth", "cookie")
+SECRET_ENDINGS = ("key", "token", "secret", "password")
+# A browser has no other place for its key than the WebSocket's subprotocols.
+SECRET_NAMES = frozenset({"sec-websocket-protocol"})
+# These only end like one.
+NOT_SECRET = frozenset({"idempotency-key", "sec-websocket-key"})
+SECRET = "[secret]"
+# Where requests are counted whose line is one too many.
+OTHERS = "(others)"
 # What one entry costs beside its bytes, so that empty frames count too.
 _ENTRY_BYTES = 200
 
@@ -51,6 +57,14 @@ class Entry(NamedTuple):
     # The rule it broke, if it broke one; the fault that did it, if one did.
     broke: str | None = None
     fault: str | None = None
+    # What stood after the `?` of a request's path.
+    query: str = ""
+
+    @property
+    def size(self) -> int:
+        """What it costs to keep, in bytes."""
+        headers = sum(len(name) + len(value) for name, value in self.headers)
+        return _ENTRY_BYTES + len(self.data) + len(self.query) + headers
 
     def readable(self) -> dict[str, Any]:
         """The entry as JSON can hold it; a body that is no JSON is given as text."""
@@ -62,6 +76,8 @@ class Entry(NamedTuple):
             "kind": self.kind,
             "what": self.what,
         }
+        if self.query:
+            said["query"] = self.query
         if self.headers:
             said["headers"] = [list(header) for header in self.headers]
         if self.data:
@@ -87,8 +103,8 @@ def json_in(data: bytes) -> Any:
     """The JSON of a body, a frame or an SSE event; its text if it is none."""
     for start in (0, data.find(b"data: ") + 6):
         try:
-            return msgspec.json.decode(data[start:])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return decoded(data[start:])
+        except Refused:
             continue
     return data.decode("utf-8", "replace")
 
@@ -96,9 +112,33 @@ def json_in(data: bytes) -> Any:
 def public(headers: Any) -> Headers:
     """The headers without their secrets."""
     return tuple(
-        (str(name), "[secret]" if name.lower() in SECRET_HEADERS else value)
+        (readable(str(name)), SECRET if is_secret(name) else readable(value))
         for name, value in headers.items()
     )
+
+
+def public_query(query: str) -> str:
+    """A query string, as it was sent, without its secrets."""
+    parts = []
+    for part in query.split("&"):
+        name, equals, _ = part.partition("=")
+        parts.append(f"{name}={SECRET}" if equals and is_secret(name) else part)
+    return readable("&".join(parts))
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header or parameter of this name holds a secret."""
+    name = name.lower().replace("_", "-")
+    if name in NOT_SECRET:
+        return False
+    if name in SECRET_NAMES or any(word in name for word in SECRET_WORDS):
+        return True
+    return name.endswith(SECRET_ENDINGS)
+
+
+def readable(text: str) -> str:
+    """Text that UTF-8 can hold: a byte that was none is spelled out."""
+    return shortened(text, len(text))
 
 
 class Record:
@@ -110,6 +150,7 @@ class Record:
         self._watcher: Callable[[Entry], None] | None = None
         # Somebody wants each entry at once.
         self._heard = file is not None
+        self._connections = 0
         self.reset()
 
     def watch(self, watcher: Callable[[Entry], None]) -> None:
@@ -118,10 +159,10 @@ class Record:
         self._heard = True
 
     def reset(self) -> None:
+        """Forget all. Connections that are open keep their numbers, and no other gets them."""
         self._rows: deque[Entry | Together] = deque()
         self._count = 0
         self._bytes = 0
-        self._connections = 0
         self.dropped = 0
         self.requests: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
@@ -132,16 +173,19 @@ class Record:
         self._connections += 1
         return self._connections
 
-    def received(
+    def received(  # noqa: PLR0917
         self,
         connection: int,
         kind: str,
         what: str,
         data: bytes = b"",
         headers: Headers = (),
+        query: str = "",
     ) -> None:
-        self.requests[what] += 1
-        self._add(connection, False, kind, what, data, headers)
+        what = shortened(what, LONGEST_RECORDED_LINE_CHARACTERS)
+        counted = what in self.requests or len(self.requests) < MOST_COUNTED_LINES
+        self.requests[what if counted else OTHERS] += 1
+        self._add(connection, False, kind, what, data, headers, query=query)
 
     def sent(self, connection: int, kind: str, what: str, data: bytes = b"") -> None:
         self._add(connection, True, kind, what, data)
@@ -188,13 +232,15 @@ class Record:
         headers: Headers = (),
         broke: str | None = None,
         fault: str | None = None,
+        query: str = "",
     ) -> None:
         self._count += 1
         at = self._now()
-        self._rows.append(
-            Entry(self._count, at, connection, sent, kind, what, data, headers, broke, fault)
+        entry = Entry(
+            self._count, at, connection, sent, kind, what, data, headers, broke, fault, query
         )
-        self._bytes += len(data) + _ENTRY_BYTES
+        self._rows.append(entry)
+        self._bytes += entry.size
         self._added()
 
     def _added(self) -> None:
@@ -208,7 +254,7 @@ class Record:
         while self._bytes > MOST_RECORDED_BYTES and len(rows) > 1:
             oldest = rows.popleft()
             if isinstance(oldest, Entry):
-                self._bytes -= len(oldest.data) + _ENTRY_BYTES
+                self._bytes -= oldest.size
                 self.dropped += 1
             else:
                 self._bytes -= oldest[4]

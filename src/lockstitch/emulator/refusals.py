@@ -6,6 +6,11 @@ request broke. Nothing here decides anything: the rules are checked where their 
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstitch.emulator.limits import (
+    LONGEST_REFUSAL_CHARACTERS,
+    LONGEST_REFUSAL_PARAM_CHARACTERS,
+)
+
 INVALID = "invalid_request_error"
 SERVER = "server_error"
 
@@ -22,6 +27,14 @@ class Refused(Exception):
     code: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # Both may hold what a client sent.
+        message = shortened(self.message, LONGEST_REFUSAL_CHARACTERS)
+        object.__setattr__(self, "message", message)
+        if self.param is not None:
+            param = shortened(self.param, LONGEST_REFUSAL_PARAM_CHARACTERS)
+            object.__setattr__(self, "param", param)
+
     def error(self) -> dict[str, Any]:
         """The error object, as OpenAI's APIs write it."""
         return {
@@ -36,6 +49,16 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         return f"{self.status} {self.rule}: {self.message}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of a client as an answer or the record can hold it.
+
+    Cut in the middle beyond `most` characters; a byte that was no UTF-8 (aiohttp hands it on as
+    half of a surrogate pair) is spelled out."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} … {text[len(text) - most // 2 :]}"
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 # Pairs
@@ -256,6 +279,14 @@ def unreadable_body() -> Refused:
     )
 
 
+def nested_too_deep(most: int) -> Refused:
+    return Refused(
+        "unreadable-body",
+        "We could not parse the JSON body of your request. It is nested deeper than "
+        f"{most} levels.",
+    )
+
+
 def body_too_large(most: int) -> Refused:
     return Refused(
         "body-too-large",
@@ -263,6 +294,15 @@ def body_too_large(most: int) -> Refused:
         status=413,
         code="request_too_large",
     )
+
+
+def unreadable_request(why: str, status: int = 400) -> Refused:
+    """What came is no HTTP, or no HTTP that is understood here."""
+    return Refused("unreadable-request", f"We could not read your request: {why}.", status)
+
+
+def bad_handshake(why: str) -> Refused:
+    return Refused("bad-handshake", f"The WebSocket handshake is not right: {why}.")
 
 
 # Keys and capacity

@@ -6,6 +6,8 @@
 For tests that are not async, `lockstitch.testing` runs one in a thread."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -14,24 +16,26 @@ from aiohttp import web
 from lockstitch.emulator import refusals
 from lockstitch.emulator.admin import AdminDoor
 from lockstitch.emulator.chat.http import ChatDoor
-from lockstitch.emulator.clock import Clock, RealClock
+from lockstitch.emulator.clock import Clock, RealClock, VirtualClock
 from lockstitch.emulator.errors import CannotListen
 from lockstitch.emulator.faults import Faults
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.limits import LARGEST_BODY_BYTES, STOP_SECONDS
-from lockstitch.emulator.messages.http import MessagesDoor
+from lockstitch.emulator.limits import LARGEST_BODY_BYTES
+from lockstitch.emulator.messages.http import MessagesDoor, is_spoken
 from lockstitch.emulator.model.brain import answer
 from lockstitch.emulator.model.replies import Asked, Draft, Reply, reply
 from lockstitch.emulator.model.script import Script
 from lockstitch.emulator.models_http import ModelsDoor
 from lockstitch.emulator.realtime.websocket import RealtimeDoor
 from lockstitch.emulator.record import Record
+from lockstitch.emulator.refusals import Refused
 from lockstitch.emulator.responses.conversations import Conversations
 from lockstitch.emulator.responses.conversations_http import ConversationsDoor
 from lockstitch.emulator.responses.http import ResponsesDoor
 from lockstitch.emulator.responses.store import Responses
 from lockstitch.emulator.responses.websocket import SocketDoor
-from lockstitch.emulator.wire.reception import Exchange, Reception
+from lockstitch.emulator.wire.listening import Listener
+from lockstitch.emulator.wire.reception import Exchange, Reception, openai_body
 from lockstitch.emulator.world import Settings, World
 
 LOOPBACK = "127.0.0.1"
@@ -57,9 +61,9 @@ class Emulator:
         self.record = Record(self.clock.now, record)
         ids = Ids(self.settings.seed)
         self.world = World(self.clock, ids, self.faults, self.record, self._speak, self.settings)
-        self.conversations = Conversations(ids.branch())
+        self.conversations = Conversations(ids.lasting("conversations"))
         self.responses = Responses(
-            ids=ids.branch(),
+            ids=ids.lasting("responses"),
             seed=self.settings.seed,
             now=self.clock.now,
             speak=self._speak,
@@ -68,7 +72,8 @@ class Emulator:
         self._reception = Reception(self.world)
         self._responses_door = ResponsesDoor(self.world, self._reception, self.responses)
         self._realtime_door = RealtimeDoor(self.world, self._reception, speech=self.script.speech)
-        self._runner: web.AppRunner | None = None
+        self._messages_door = MessagesDoor(self.world, self._reception)
+        self._listener: Listener | None = None
         self.url = ""
 
     @property
@@ -94,8 +99,12 @@ class Emulator:
         await self._realtime_door.speak(text, responds=responds)
 
     def reset(self) -> None:
-        """As it was when it started: nothing stored, nothing armed, nothing recorded."""
+        """As it was when it started: nothing stored or recorded, the first faults armed, the same
+        ids from the start, and a virtual clock at its start. Connections stay open."""
         self.responses.forget()
+        self.world.ids.reset()
+        if isinstance(self.clock, VirtualClock):
+            self.clock.reset()
         self.record.reset()
         self.script.reset()
         self.faults.clear()
@@ -105,33 +114,26 @@ class Emulator:
 
     async def start(self, host: str = LOOPBACK, port: int = 0) -> None:
         """Listen. Port 0 takes any that is free."""
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            handler_cancellation=True,
-            shutdown_timeout=STOP_SECONDS,
-        )
-        await runner.setup()
-        site = web.TCPSite(runner, host, port, reuse_address=True)
+        listener = Listener(self._application(), self.record, self._elsewhere)
         try:
-            await site.start()
+            host, port = await listener.start(host, port)
         except (OSError, OverflowError) as problem:
-            await runner.cleanup()
             raise CannotListen(
                 f"Cannot listen on {host}:{port}: {problem}. Choose another --port (0 takes any "
                 "that is free) or --host."
             ) from problem
-        self._runner = runner
-        address = runner.addresses[0]
-        self.url = f"http://{_in_url(address[0])}:{address[1]}"
+        self._listener = listener
+        self.url = f"http://{_in_url(host)}:{port}"
 
     async def stop(self) -> None:
-        if self._runner is None:
+        """Break off all that is open. What was recorded can still be read."""
+        if self._listener is None:
             return
-        runner, self._runner = self._runner, None
+        listener, self._listener = self._listener, None
+        listener.refuse()
+        await self._reception.stop()
         await self._responses_door.stop()
-        await self._realtime_door.stop()
-        await runner.cleanup()
+        await listener.stop()
         self.record.flush()
 
     async def __aenter__(self) -> Self:
@@ -153,7 +155,6 @@ class Emulator:
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=LARGEST_BODY_BYTES)
         application.router.add_routes(self._routes())
-        application.router.add_route("*", "/{rest:.*}", self._reception.received(self._nowhere))
         return application
 
     def _routes(self) -> list[web.RouteDef]:
@@ -162,7 +163,7 @@ class Emulator:
             SocketDoor(self.world, self._reception, self.responses),
             ConversationsDoor(self.world, self._reception, self.conversations),
             ChatDoor(self.world, self._reception),
-            MessagesDoor(self.world, self._reception),
+            self._messages_door,
             ModelsDoor(self.world, self._reception),
             self._realtime_door,
             AdminDoor(
@@ -176,12 +177,32 @@ class Emulator:
         )
         return [route for door in doors for route in door.routes()]
 
-    async def _nowhere(self, exchange: Exchange) -> web.Response:
-        await exchange.no_body()
-        raise refusals.unknown_path(exchange.request.method, exchange.request.path)
+    async def _elsewhere(self, request: web.Request, said: web.HTTPException) -> web.StreamResponse:
+        """A request that no door takes."""
+        form = self._messages_door.refusal if is_spoken(request) else openai_body
+        return await self._reception.received(partial(_refuse, said), form)(request)
 
     def __repr__(self) -> str:
         return f"<Emulator {self.url or 'not listening'}>"
+
+
+async def _refuse(said: web.HTTPException, exchange: Exchange) -> web.StreamResponse:
+    if not isinstance(said, web.HTTPExpectationFailed):
+        # Whoever expects something sends no body before it came.
+        await exchange.no_body()
+    raise _refusal(said, exchange.request)
+
+
+def _refusal(said: web.HTTPException, request: web.Request) -> Refused:
+    """What aiohttp has to say about a request, in the provider's words."""
+    match said:
+        case web.HTTPMethodNotAllowed():
+            allowed = {"Allow": ", ".join(sorted(said.allowed_methods))}
+            return replace(refusals.wrong_method(request.method, request.path), headers=allowed)
+        case web.HTTPNotFound():
+            return refusals.unknown_path(request.method, request.path or request.raw_path)
+        case _:
+            return refusals.unreadable_request(said.text or said.reason, said.status)
 
 
 def _in_url(host: str) -> str:

@@ -15,6 +15,7 @@ from lockstitch.emulator.wire.reception import Exchange, Reception
 from lockstitch.emulator.wire.telling import tell_as_events, tell_whole
 from lockstitch.emulator.world import World
 
+HOME = "/v1/messages"
 VERSION_HEADER = "anthropic-version"
 VERSIONS = OLDER_VERSIONS | {VERSION}
 
@@ -30,8 +31,8 @@ class MessagesDoor:
     def routes(self) -> list[web.RouteDef]:
         received = self._reception.received
         return [
-            web.post("/v1/messages", received(self.create, self._refusal)),
-            web.post("/v1/messages/count_tokens", received(self.count, self._refusal)),
+            web.post(HOME, received(self.create, self.refusal)),
+            web.post(f"{HOME}/count_tokens", received(self.count, self.refusal)),
         ]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
@@ -51,8 +52,14 @@ class MessagesDoor:
         headers = {"request-id": self._world.ids.letters("req", 24)}
         return exchange.answer({"input_tokens": count_input(body)}, headers=headers)
 
-    def _refusal(self, refused: Refused) -> dict[str, Any]:
+    def refusal(self, refused: Refused) -> dict[str, Any]:
         return refusal_body(self._world, refused)
+
+
+def is_spoken(request: web.Request) -> bool:
+    """Whether a request, of any path, is meant for Anthropic's API."""
+    path = request.path
+    return path == HOME or path.startswith(f"{HOME}/") or VERSION_HEADER in request.headers
 
 
 def version_of(exchange: Exchange) -> str:

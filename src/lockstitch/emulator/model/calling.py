@@ -58,11 +58,15 @@ def _arguments(want: Wanted, schema: dict[str, Any], asked: Asked) -> str:
 
 def _function(want: Wanted, asked: Asked) -> Draft:
     arguments = _arguments(want, want.tool.parameters, asked)
-    return replies.call(want.name, arguments)
+    return replies.call(want.name, arguments, **_namespace(want.tool))
 
 
 def _custom(want: Wanted, asked: Asked) -> Draft:
-    return replies.custom_call(want.name, asked.user)
+    return replies.custom_call(want.name, asked.user, **_namespace(want.tool))
+
+
+def _namespace(tool: Offered) -> dict[str, str]:
+    return {"namespace": tool.namespace} if tool.namespace else {}
 
 
 # Clients really run what is sent here, so it is harmless.

@@ -36,6 +36,8 @@ class Offered:
 
     type: str
     name: str
+    # The group that a function or custom tool is in, if it is in one.
+    namespace: str = ""
     # The JSON schema of a function's arguments.
     parameters: dict[str, Any] = field(default_factory=dict)
     # The rest of what the client said of it (an MCP server's label, say).

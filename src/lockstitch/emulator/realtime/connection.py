@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, web
 
+from lockstitch.emulator.decoding import decoded
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault, parse
 from lockstitch.emulator.model.replies import Reply
@@ -26,13 +27,13 @@ from lockstitch.emulator.refusals import SERVER, Refused
 from lockstitch.emulator.striking import Step, Strikes
 from lockstitch.emulator.wire.delivery import EVENTS_A_TURN, Delivered, carry_out
 from lockstitch.emulator.wire.frames import FrameSink
+from lockstitch.emulator.wire.reception import GOING_AWAY
 from lockstitch.emulator.world import World
 
 log = logging.getLogger("lockstitch.emulator")
 
 PATH = "/v1/realtime"
-# What a session that is too old is closed with, and one in which the emulator itself failed.
-GOING_AWAY = 1001
+# What a session is closed with in which the emulator itself failed.
 BROKEN = 1011
 
 _encode = msgspec.json.Encoder().encode
@@ -59,6 +60,8 @@ class Connection:
         self._layers = Layers()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent = 0
+        # The events that the simulated user waits for, and how often each was seen.
+        self._awaited = frozenset(step.after for step in speech)
         self._seen: Counter[str] = Counter()
         # The user has something to say that was not said yet.
         self._to_say = 0
@@ -74,21 +77,11 @@ class Connection:
                 await self._receive(message.data.encode())
             elif message.type is WSMsgType.BINARY:
                 await self._receive(message.data)
-            elif message.type is WSMsgType.ERROR:
-                # Such as a frame that is too large: aiohttp has closed the connection.
-                self._world.record.sent(
-                    self._sink.connection, "close", str(self._socket.close_code)
-                )
 
     async def speak(self, text: str, *, responds: bool) -> None:
         """The user says this."""
         async with self._turn:
             await self._carry(self.session.speech(text, responds=responds))
-
-    async def close(self) -> None:
-        """The emulator goes away."""
-        self._world.record.sent(self._sink.connection, "close", str(GOING_AWAY))
-        await self._socket.close(code=GOING_AWAY)
 
     async def stop(self) -> None:
         """The connection is gone: what was in flight is lost."""
@@ -102,8 +95,8 @@ class Connection:
 
     async def _receive(self, data: bytes) -> None:
         try:
-            frame = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            frame = decoded(data)
+        except Refused:
             frame = None
         named = frame.get("type") if isinstance(frame, dict) else None
         what = named if isinstance(named, str) else "unreadable"
@@ -225,6 +218,8 @@ class Connection:
 
     def _notice(self, name: str) -> None:
         """An event went by; the simulated user may have waited for it."""
+        if name not in self._awaited:
+            return
         self._seen[name] += 1
         for step in self._speech:
             if step.after == name and step.nth == self._seen[name]:

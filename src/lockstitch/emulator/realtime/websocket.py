@@ -1,9 +1,8 @@
 """`GET /v1/realtime` with an upgrade: the door of the Realtime sessions.
 
-A session is driven in `realtime_connection`; this lets clients in, and lets the simulated user
+A session is driven in `connection`; this lets clients in, and lets the simulated user
 speak in one of the sessions that are open."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -11,7 +10,6 @@ from aiohttp import web
 
 from lockstitch.emulator import refusals
 from lockstitch.emulator.errors import NobodyThere
-from lockstitch.emulator.limits import LARGEST_FRAME_BYTES, STOP_SECONDS
 from lockstitch.emulator.model.turns import SpeechStep
 from lockstitch.emulator.realtime.connection import BROKEN, PATH, Connection
 from lockstitch.emulator.realtime.session import RealtimeSession
@@ -54,23 +52,12 @@ class RealtimeDoor:
         except ConnectionError as gone:
             raise NobodyThere("The session ended before the user could speak.") from gone
 
-    async def stop(self) -> None:
-        """Close every session: the emulator goes away."""
-        await asyncio.gather(*(connection.close() for connection in self.sessions.values()))
-
     async def connect(self, exchange: Exchange) -> web.StreamResponse:
         await exchange.upgrade(counts=True)
         model = exchange.request.query.get("model", "")
         if not model:
             raise refusals.missing_parameter("model")
-        socket = web.WebSocketResponse(
-            max_msg_size=LARGEST_FRAME_BYTES,
-            compress=False,
-            protocols=(SUBPROTOCOL,),
-            # A client that does not answer a close is not waited for.
-            timeout=STOP_SECONDS,
-        )
-        await socket.prepare(exchange.request)
+        socket = await exchange.open_socket(SUBPROTOCOL)
         world, number = self._world, exchange.connection
         expires_at = world.clock.now() + world.settings.connection_seconds
         session = RealtimeSession(world.ids.branch(), model, expires_at=expires_at)
@@ -85,7 +72,7 @@ class RealtimeDoor:
             log.exception("the emulator failed in a Realtime session")
             await socket.close(code=BROKEN)
         finally:
-            del self.sessions[number]
+            self.sessions.pop(number, None)
             await connection.stop()
         return socket
 

@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from lockstitch.emulator import refusals
+from lockstitch.emulator.decoding import decoded
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault, parse, struck
 from lockstitch.emulator.limits import MOST_STORED_RESPONSES
@@ -83,8 +84,8 @@ class Connection:
     async def _receive(self, data: bytes) -> None:
         frame: Any = None
         try:
-            frame = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            frame = decoded(data)
+        except Refused:
             frame = None
         named = frame.get("type") if isinstance(frame, dict) else None
         self._world.record.received(

@@ -24,7 +24,7 @@ class ConversationsDoor:
         self._world = world
         self._reception = reception
         self._conversations = conversations
-        self._ids: Ids = world.ids.branch()
+        self._ids: Ids = world.ids.lasting("items")
 
     def routes(self) -> list[web.RouteDef]:
         received = self._reception.received
@@ -79,7 +79,7 @@ class ConversationsDoor:
             raise refusals.missing_parameter("items")
         conversation = self._free(exchange)
         items = self._dressed(request["items"])
-        conversation.add(items)
+        self._conversations.add(conversation, items)
         return exchange.answer(page(_shown(items), {"order": "asc", "limit": "100"}))
 
     async def list_items(self, exchange: Exchange) -> web.Response:
@@ -89,11 +89,8 @@ class ConversationsDoor:
 
     async def retrieve_item(self, exchange: Exchange) -> web.Response:
         await exchange.no_body()
-        named = exchange.request.match_info["item"]
-        found = self._named(exchange).items.get(named)
-        if found is None:
-            raise refusals.not_found("Item", named, "item_id")
-        return exchange.answer(_shown([found])[0])
+        found = self._named(exchange).get(exchange.request.match_info["item"])
+        return exchange.answer(in_conversation(found))
 
     async def delete_item(self, exchange: Exchange) -> web.Response:
         await exchange.no_body()

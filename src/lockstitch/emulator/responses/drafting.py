@@ -3,7 +3,7 @@
 One row for each type of output item: the fields it must have, and what they are by default.
 A field that the draft gives is kept as it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from lockstitch.emulator.ids import Ids
@@ -95,6 +95,20 @@ _TOUCHES: Final[dict[str, Callable[[Item], None]]] = {
     "mcp_approval_request": _text_of_arguments,
     "tool_search_call": _searched_by,
 }
+
+
+def with_free_ids(drafts: Iterable[Draft], taken: Callable[[str], bool]) -> list[Draft]:
+    """The drafts, without ids that are taken: no provider gives an id twice."""
+    given: set[str] = set()
+    free = []
+    for draft in drafts:
+        own = draft.get("id")
+        if own and (own in given or taken(own)):
+            free.append({name: value for name, value in draft.items() if name != "id"})
+        else:
+            given.add(own or "")
+            free.append(draft)
+    return free
 
 
 def finished(draft: Draft, ids: Ids, mint: Mint, *, encrypted: bool) -> Item:

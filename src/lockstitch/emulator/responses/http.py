@@ -4,25 +4,24 @@ Decides nothing about responses (`responses` does); it reads requests, delivers 
 in the end whether a run was committed or lost."""
 
 import asyncio
-from bisect import bisect_right
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from aiohttp import web
 
 from lockstitch.emulator import refusals
-from lockstitch.emulator.faults import parse
-from lockstitch.emulator.responses.store import Responses, Run
+from lockstitch.emulator.events import Event
+from lockstitch.emulator.faults import FINISHING, Fault, parse
+from lockstitch.emulator.responses.background import Background, strikes_a_body, strikes_the_run
+from lockstitch.emulator.responses.run import Run
+from lockstitch.emulator.responses.store import Responses
 from lockstitch.emulator.striking import Strikes
-from lockstitch.emulator.wire.delivery import Delivered, Sink, deliver, open_with
-from lockstitch.emulator.wire.listing import flag, page, whole_number
+from lockstitch.emulator.wire.delivery import Delivered, Sink, carry_out, deliver, open_with
+from lockstitch.emulator.wire.listing import flag, is_true, page, whole_number
 from lockstitch.emulator.wire.reception import Exchange, Reception
 from lockstitch.emulator.wire.sse import SseSink
 from lockstitch.emulator.wire.unheard import Unheard
 from lockstitch.emulator.world import World
-
-_number = attrgetter("number")
 
 
 class ResponsesDoor:
@@ -32,7 +31,7 @@ class ResponsesDoor:
         self._world = world
         self._reception = reception
         self._responses = responses
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background(responses)
 
     def routes(self) -> list[web.RouteDef]:
         received = self._reception.received
@@ -51,17 +50,13 @@ class ResponsesDoor:
         request = await exchange.json(streams=True)
         self._strike_request(exchange, request)
         run = self._responses.start(request)
-        faults = tuple(parse(text) for text in run.reply.faults)
-        strikes = exchange.strikes(faults)
+        faults = [*exchange.faults, *(parse(text) for text in run.reply.faults)]
+        streams = bool(request.get("stream"))
         if run.background:
-            self._run_in_background(run, strikes)
-            if request.get("stream"):
-                return await self._followed(exchange, run, -1)
-            return exchange.answer(run.body)
+            return await self._in_background(exchange, run, faults, streams=streams)
         try:
-            if request.get("stream"):
-                return await self._streamed(exchange, run, strikes)
-            return await self._whole(exchange, run, strikes)
+            answer = self._streamed if streams else self._whole
+            return await answer(exchange, run, Strikes(faults))
         finally:
             # Whatever ended the delivery before the response did.
             self._responses.abandon(run)
@@ -118,34 +113,40 @@ class ResponsesDoor:
         else:
             self._responses.commit(run)
 
-    def _run_in_background(self, run: Run, strikes: Strikes) -> None:
-        async def perform() -> None:
-            try:
-                ended = await self._delivered(Unheard(None), run, strikes)
-                self._settle(run, ended)
-            finally:
-                self._responses.abandon(run)
-
-        task = asyncio.get_running_loop().create_task(perform())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def retrieve(self, exchange: Exchange) -> web.StreamResponse:
-        await exchange.no_body(streams="stream" in exchange.request.query)
-        query = exchange.request.query
-        run = self._responses.get(exchange.request.match_info["id"])
-        if flag("stream", query.get("stream", "false")):
-            after = query.get("starting_after")
-            seen = -1 if after is None else whole_number("starting_after", after)
-            return await self._followed(exchange, run, seen)
+    async def _in_background(
+        self, exchange: Exchange, run: Run, faults: list[Fault], *, streams: bool
+    ) -> web.StreamResponse:
+        """Begin the response, and answer at once. It goes on whatever becomes of the answer."""
+        sink = Unheard(exchange, run.tell)
+        struck = Strikes([fault for fault in faults if strikes_the_run(fault)])
+        self._background.begin(run, partial(self._delivered, sink, run, struck))
+        heard = [fault for fault in faults if not strikes_the_run(fault)]
+        if streams:
+            return await self._followed(exchange, run, -1, Strikes(heard))
+        strikes = Strikes([fault for fault in heard if strikes_a_body(fault)])
+        if await open_with(strikes, Unheard(exchange), self._world.clock) is not None:
+            return web.Response()
         return exchange.answer(run.body)
 
-    async def _followed(self, exchange: Exchange, run: Run, seen: int) -> web.StreamResponse:
+    async def retrieve(self, exchange: Exchange) -> web.StreamResponse:
+        query = exchange.request.query
+        stream = query.get("stream", "false")
+        await exchange.no_body(streams=is_true(stream))
+        run = self._responses.get(exchange.request.match_info["id"])
+        if not flag("stream", stream):
+            return exchange.answer(run.body)
+        after = query.get("starting_after")
+        seen = -1 if after is None else whole_number("starting_after", after)
+        # How the response ends is no longer in question, or not in this one's hands.
+        heard = [fault for fault in exchange.faults if fault.name not in FINISHING]
+        return await self._followed(exchange, run, seen, Strikes(heard))
+
+    async def _followed(
+        self, exchange: Exchange, run: Run, seen: int, strikes: Strikes
+    ) -> web.StreamResponse:
         """The events after number `seen`: those that were, and those to come."""
-        strikes = exchange.strikes()
         sink = SseSink(exchange)
-        ended = await open_with(strikes, sink, self._world.clock)
-        if ended is not None:
+        if await open_with(strikes, sink, self._world.clock) is not None:
             return await sink.end()
         await sink.open()
         told = asyncio.Event()
@@ -153,15 +154,29 @@ class ResponsesDoor:
         try:
             while True:
                 told.clear()
-                news = run.log[bisect_right(run.log, seen, key=_number) :]
-                if news:
-                    seen = news[-1].number
-                    ended = await deliver(sink, news, strikes, self._world.clock)
-                if run.over or ended in {Delivered.CUT, Delivered.CUT_BUT_KEPT}:
+                news = run.news(seen)
+                if not news and run.over:
+                    break
+                if not news:
+                    await told.wait()
+                    continue
+                seen = news[-1].number
+                if not await self._heard(sink, news, strikes):
                     return await sink.end()
-                await told.wait()
         finally:
             run.watchers.remove(told.set)
+        await carry_out(strikes.closing(), sink, self._world.clock)
+        return await sink.end()
+
+    async def _heard(self, sink: Sink, news: list[Event], strikes: Strikes) -> bool:
+        """Send a part of a stream; whether the connection is still there."""
+        clock = self._world.clock
+        if not strikes:
+            return await deliver(sink, news, strikes, clock) is Delivered.WHOLE
+        for event in news:
+            if await carry_out(strikes.passing(event), sink, clock) is not None:
+                return False
+        return True
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:
         await exchange.no_body()
@@ -186,6 +201,4 @@ class ResponsesDoor:
         return exchange.answer({"object": "response.input_tokens", "input_tokens": counted})
 
     async def stop(self) -> None:
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._background.stop()

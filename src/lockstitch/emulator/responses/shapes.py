@@ -42,6 +42,7 @@ from lockstitch.emulator.refusals import (
     unsupported_parameter,
     wrong_lane_name,
     wrong_type,
+    wrong_value,
 )
 from lockstitch.emulator.responses.item_shapes import (
     ITEM_SHAPES,
@@ -188,7 +189,7 @@ def check_create(body: dict[str, Any], *, websocket: bool = False) -> None:
     if body.get("metadata") is not None:
         check_metadata(body["metadata"])
     if body.get("tools") is not None:
-        _check_tools(body["tools"])
+        _check_tools(body["tools"], "tools")
     _check_required(body, websocket=websocket)
     if isinstance(body.get("input"), list):
         check_items(body["input"])
@@ -298,18 +299,31 @@ def _check_lane(body: dict[str, Any]) -> None:
         raise wrong_lane_name()
 
 
-def _check_tools(tools: list[Any]) -> None:
+def _check_tools(tools: list[Any], param: str, *, grouped: bool = False) -> None:
     names = set()
     for index, tool in enumerate(tools):
-        path = f"tools[{index}]"
+        path = f"{param}[{index}]"
         check_kind(OBJECT, tool, path)
         _check_string_field(tool, "type", path)
+        if grouped and tool["type"] not in {"function", "custom"}:
+            raise wrong_value(f"{path}.type", tool["type"], "'function' and 'custom'")
+        if tool["type"] == "namespace":
+            _check_namespace(tool, path)
         if tool["type"] != "function":
             continue
         _check_string_field(tool, "name", path)
         if tool["name"] in names:
             raise out_of_range(f"{path}.name", f"another function is named '{tool['name']}'")
         names.add(tool["name"])
+
+
+def _check_namespace(tool: dict[str, Any], path: str) -> None:
+    """A group of functions and custom tools; the names are its own."""
+    _check_string_field(tool, "name", path)
+    if "tools" not in tool:
+        raise missing_parameter(f"{path}.tools")
+    check_kind(OBJECTS, tool["tools"], f"{path}.tools")
+    _check_tools(tool["tools"], f"{path}.tools", grouped=True)
 
 
 def _check_string_field(value: dict[str, Any], name: str, path: str) -> None:

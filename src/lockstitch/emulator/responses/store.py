@@ -5,26 +5,33 @@ committed, any other is abandoned. Responses are a tree: each keeps the context 
 and any number of requests may continue it."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from lockstitch.emulator import refusals, tokens
-from lockstitch.emulator.events import Event
-from lockstitch.emulator.faults import Fault
 from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.limits import MOST_REMEMBERED_ITEM_IDS, MOST_STORED_RESPONSES
-from lockstitch.emulator.model.replies import Asked, Reply, item, json_text
+from lockstitch.emulator.limits import MOST_STORED_RESPONSES
+from lockstitch.emulator.model.replies import Asked, Reply, item
 from lockstitch.emulator.responses.admission import Made, admitted, announced, check_answered
 from lockstitch.emulator.responses.asking import asked_of
+from lockstitch.emulator.responses.beside import compacted, input_tokens
 from lockstitch.emulator.responses.bodies import opening_body
 from lockstitch.emulator.responses.context import Context, Item
 from lockstitch.emulator.responses.conversations import Conversation, Conversations
-from lockstitch.emulator.responses.drafting import ENCRYPTED_REASONING
-from lockstitch.emulator.responses.dressing import NOT_LISTED, dressed
+from lockstitch.emulator.responses.drafting import ENCRYPTED_REASONING, with_free_ids
+from lockstitch.emulator.responses.dressing import dressed
 from lockstitch.emulator.responses.minting import Mint
-from lockstitch.emulator.responses.shapes import check_compact, check_count, check_create
+from lockstitch.emulator.responses.run import Run
+from lockstitch.emulator.responses.shapes import (
+    check_compact,
+    check_count,
+    check_create,
+    item_type,
+)
 from lockstitch.emulator.responses.speaking import Performance
+
+__all__ = ["CONTINUABLE", "Anchors", "Responses", "Run"]
 
 # The responses that can be continued: the others never made a context.
 CONTINUABLE = frozenset({"completed", "incomplete"})
@@ -34,76 +41,6 @@ class Anchors(Protocol):
     """Where else than in the store an anchor may be: a connection's own cache."""
 
     def context(self, id: str) -> Context | None: ...
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """A response, from the moment its request was accepted."""
-
-    id: str
-    performance: Performance
-    reply: Reply
-    # What the model sees, and the part of it that this request brought.
-    context: Context
-    input: list[Item]
-    kept: bool
-    background: bool = False
-    conversation: Conversation | None = None
-    # The client asked for automatic compaction.
-    compacts: bool = False
-    # What it left behind, once it is committed.
-    after: Context | None = None
-    over: bool = False
-    log: list[Event] = field(default_factory=list)
-    watchers: list[Callable[[], None]] = field(default_factory=list)
-    _telling: Iterator[Event] | None = None
-
-    @property
-    def body(self) -> dict[str, Any]:
-        return self.performance.response
-
-    def events(self) -> Iterator[Event]:
-        """The events that were not told yet; those of a response that is kept are logged."""
-        if self._telling is None:
-            told = self.performance.events()
-            self._telling = self._logged(told) if self.kept else told
-        return self._telling
-
-    def _logged(self, events: Iterator[Event]) -> Iterator[Event]:
-        # Only what is kept can be cancelled: then it says nothing more.
-        while not self.over and (event := next(events, None)) is not None:
-            self.log.append(event)
-            if self.watchers:
-                self.notify()
-            yield event
-
-    def finish(self, fault: Fault) -> list[Event]:
-        """The last events, when a fault ends the response."""
-        if fault.point is not None and not fault.point.after:
-            # The event it struck before was made, and is never sent.
-            self.performance.retract()
-            del self.log[-1:]
-        match fault.name:
-            case "fail":
-                events = self.performance.end(
-                    "failed", code=fault.word("code"), message=fault.word("message")
-                )
-            case "incomplete":
-                events = self.performance.end("incomplete", reason=fault.word("reason"))
-            case _:
-                events = self.performance.broke(fault.word("code"), fault.word("message"))
-        self.log += events if self.kept else []
-        return events
-
-    def stop(self, reason: str) -> list[Event]:
-        """End it here, incomplete."""
-        events = self.performance.end("incomplete", reason=reason)
-        self.log += events if self.kept else []
-        return events
-
-    def notify(self) -> None:
-        for watcher in self.watchers:
-            watcher()
 
 
 class Responses:
@@ -125,8 +62,7 @@ class Responses:
         self.mint = Mint(seed)
         self._made = Made()
         self._stored: OrderedDict[str, Run] = OrderedDict()
-        # Items that can be referred to by id alone.
-        self._items: OrderedDict[str, Item] = OrderedDict()
+        self._running: set[Run] = set()
 
     # Making responses
 
@@ -142,20 +78,28 @@ class Responses:
         check_create(request, websocket=websocket)
         ids = self._ids.branch()
         context, conversation = self._anchor(request, anchors)
-        sent = [*first, *input_of(request)]
+        sent, triggered = without_trigger([*first, *input_of(request)])
         context, listed = self._entered(context, sent, ids)
+        if conversation is not None:
+            # Room for one item of the output, too. More is taken as it comes: nothing is refused
+            # once the response runs.
+            conversation.check(listed, more=1)
         generates = request.get("generate") is not False
         if generates:
             check_answered(context)
-        reply = self._reply(request, context) if generates else Reply(drafts=())
+        reply = self._reply(request, context, triggered) if generates else Reply(drafts=())
         response_id = ids.draw("resp")
         body = opening_body(
             request, response_id, self._now(), conversation.id if conversation else None
         )
+
+        def taken(id: str) -> bool:
+            return context.has(id) or (conversation is not None and id in conversation.items)
+
         before = context.tokens + tokens.of_text(str(request.get("instructions") or ""))
         performance = Performance(
             body,
-            reply.drafts,
+            with_free_ids(reply.drafts, taken),
             ids=ids,
             mint=self.mint,
             now=self._now,
@@ -175,6 +119,7 @@ class Responses:
             conversation=conversation,
             compacts=bool(request.get("context_management")),
         )
+        self._running.add(run)
         if conversation is not None:
             conversation.locked = True
         if run.background:
@@ -182,40 +127,56 @@ class Responses:
         return run
 
     def commit(self, run: Run) -> None:
-        """The response comes to its end, heard or unheard: from now on it can be continued."""
+        """The response comes to its end, heard or unheard: from now on it can be continued.
+
+        It never raises, and does nothing for a run that is over: cancelled, deleted, forgotten."""
         if run.over:
             return
         if not run.performance.ended:
             for _ in run.events():
                 pass
         output = run.performance.output
-        if run.body["status"] in CONTINUABLE:
+        if run.performance.response["status"] in CONTINUABLE:
             run.after = continued(run.context, output)
             self._made.remember(output)
+        conversation = run.conversation if run.after is not None else None
         self._release(run)
-        if run.after is not None and run.conversation is not None:
-            run.conversation.add([*run.input, *output])
-            run.conversation.keep(run.after)
-            self._remember(run.input, output)
+        if run.after is not None and conversation is not None:
+            conversation.end(run.input, output, run.after)
         if run.kept:
             self._keep(run)
-            self._remember(run.input, output)
+        if run.kept or conversation is not None:
+            self._conversations.kept.remember(run.input)
+            self._conversations.kept.remember(output)
+
+    def fail(self, run: Run) -> None:
+        """Something went wrong while the response was made: it failed, and is kept as such."""
+        if not run.over:
+            run.fail()
+            self.commit(run)
 
     def abandon(self, run: Run) -> None:
         """The response was lost on the way: as if it had never been asked for."""
-        if run.over:
-            return
+        if not run.over:
+            self._release(run)
+            if self._stored.get(run.id) is run:
+                del self._stored[run.id]
+
+    def _stop(self, run: Run) -> None:
+        """It ends here, and whoever tells it hears of that from the run."""
+        run.stopped = True
+        run.take_back()
         self._release(run)
-        self._stored.pop(run.id, None)
 
     def _release(self, run: Run) -> None:
         run.over = True
+        self._running.discard(run)
         if run.conversation is not None:
             run.conversation.locked = False
         run.notify()
 
     def _anchor(
-        self, request: dict[str, Any], anchors: Anchors | None
+        self, request: dict[str, Any], anchors: Anchors | None = None
     ) -> tuple[Context, Conversation | None]:
         previous = request.get("previous_response_id")
         if previous is not None:
@@ -241,39 +202,36 @@ class Responses:
     def _context_of(self, conversation: Conversation) -> Context:
         context = conversation.context()
         if context is None:
-            items = list(conversation.items.values())
-            context = admitted(Context(), items, self._made, self.mint, sent=())
+            context = admitted(Context(), conversation.seen(), self._made, self.mint, sent=())
             conversation.keep(context)
         return context
 
     def _entered(self, context: Context, sent: list[Item], ids: Ids) -> tuple[Context, list[Item]]:
         """The context with what was sent after it, and the items as they are kept."""
+        listed = []
         for each in sent:
             self._check_persisted(each)
-        listed = [
-            self._referred(each, context) if is_reference(each) else dressed(each, ids)
-            for each in sent
-        ]
+            reference = item_type(each) == "item_reference"
+            listed.append(self._referred(each["id"], context) if reference else dressed(each, ids))
         return admitted(context, listed, self._made, self.mint, sent=sent), listed
 
-    def _referred(self, reference: Item, context: Context) -> Item:
-        found = self._items.get(reference["id"])
+    def _referred(self, id: str, context: Context) -> Item:
+        found = self._conversations.kept.get(id)
         if found is None:
-            raise refusals.item_not_persisted(reference["id"])
-        if context.has(reference["id"]):
-            raise refusals.duplicate_item(reference["id"])
+            raise refusals.item_not_persisted(id)
+        if context.has(id):
+            raise refusals.duplicate_item(id)
         return found
 
     def _check_persisted(self, item: Item) -> None:
         """Reasoning without its content is a reference: it must be in the store."""
         if item.get("type") != "reasoning" or item.get("encrypted_content"):
             return
-        if item.get("id") and item["id"] not in self._items:
+        if item.get("id") and item["id"] not in self._conversations.kept:
             raise refusals.item_not_persisted(item["id"])
 
-    def _reply(self, request: dict[str, Any], context: Context) -> Reply:
-        last = next(context.backwards(), None)
-        if last is not None and last["type"] == "compaction_trigger":
+    def _reply(self, request: dict[str, Any], context: Context, triggered: bool) -> Reply:
+        if triggered:
             return Reply(drafts=(item("compaction"),))
         reply = self._speak(asked_of(request, context))
         for entry in request.get("context_management") or ():
@@ -286,21 +244,12 @@ class Responses:
 
     def input_items(self, id: str) -> list[Item]:
         """All that the response saw, as the provider lists it."""
-        run = self.get(id)
-        return [dressed(seen, self._ids) for seen in run.context if seen["type"] not in NOT_LISTED]
+        return [dressed(seen, self._ids) for seen in self.get(id).context]
 
     def _keep(self, run: Run) -> None:
         self._stored[run.id] = run
         if len(self._stored) > MOST_STORED_RESPONSES:
             self._stored.popitem(last=False)
-
-    def _remember(self, *lists: Sequence[Item]) -> None:
-        for items in lists:
-            for kept in items:
-                if kept.get("id"):
-                    self._items[kept["id"]] = kept
-        while len(self._items) > MOST_REMEMBERED_ITEM_IDS:
-            self._items.popitem(last=False)
 
     def get(self, id: str) -> Run:
         stored = self._stored.get(id)
@@ -308,9 +257,15 @@ class Responses:
             raise refusals.not_found("Response", id)
         return stored
 
+    def ids_stored(self) -> list[str]:
+        return list(self._stored)
+
     def delete(self, id: str) -> None:
-        self.get(id)
+        """The response goes; one that still runs is stopped."""
+        run = self.get(id)
         del self._stored[id]
+        if not run.over:
+            self._stop(run)
 
     def cancel(self, id: str) -> Run:
         run = self.get(id)
@@ -318,54 +273,50 @@ class Responses:
             raise refusals.not_cancellable(id)
         if not run.over:
             run.performance.end("cancelled")
-            self._release(run)
+            self._stop(run)
         return run
 
     def forget(self, id: str | None = None) -> None:
         """Lose a response, or everything, as a provider that crashed would."""
+        for run in list(self._running):
+            if id is None or run.id == id:
+                self._forget_running(run)
         if id is not None:
             self._stored.pop(id, None)
             return
         self._stored.clear()
-        self._items.clear()
         self._made.clear()
         self._conversations.clear()
+
+    def _forget_running(self, run: Run) -> None:
+        """In the background it is stopped. One that somebody hears is told to its end, and then
+        nothing is kept of it."""
+        if run.background:
+            self._stop(run)
+            return
+        run.kept = False
+        if run.conversation is not None:
+            run.conversation.locked = False
+            run.conversation = None
 
     # Beside responses
 
     def compact(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The user's messages, then one item that stands for everything."""
         check_compact(request)
         ids = self._ids.branch()
-        context, _ = self._anchor(request, None)
-        context, _ = self._entered(context, input_of(request), ids)
+        context = self._seen(request, ids)
         check_answered(context)
-        users = [
-            kept for kept in context if kept["type"] == "message" and kept.get("role") == "user"
-        ]
-        made = {
-            "id": ids.item("compaction"),
-            "type": "compaction",
-            "encrypted_content": self.mint.sealed(json_text(len(context))),
-        }
-        return {
-            "id": ids.draw("resp"),
-            "object": "response.compaction",
-            "created_at": int(self._now()),
-            "output": [*users, made],
-            "usage": tokens.usage(context.tokens, tokens.of_item(made)),
-        }
+        return compacted(context, ids, self.mint, self._now())
 
     def count(self, request: dict[str, Any]) -> int:
-        """The tokens that a request's input would cost."""
         check_count(request)
-        context, _ = self._anchor(request, None)
-        context, _ = self._entered(context, input_of(request), self._ids.branch())
-        said = str(request.get("instructions") or "")
-        return context.tokens + tokens.of_text(said) + tokens.of_items(request.get("tools") or ())
+        return input_tokens(self._seen(request, self._ids.branch()), request)
 
-    def ids_stored(self) -> list[str]:
-        return list(self._stored)
+    def _seen(self, request: dict[str, Any], ids: Ids) -> Context:
+        context, _ = self._anchor(request)
+        sent, _ = without_trigger(input_of(request))
+        context, _ = self._entered(context, sent, ids)
+        return context
 
 
 def input_of(request: dict[str, Any]) -> list[Item]:
@@ -375,9 +326,14 @@ def input_of(request: dict[str, Any]) -> list[Item]:
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else list(sent)
 
 
-def is_reference(item: Item) -> bool:
-    kind = item.get("type")
-    return kind == "item_reference" or (kind is None and "role" not in item)
+def without_trigger(sent: list[Item]) -> tuple[list[Item], bool]:
+    """What was sent without the request for a compaction, and whether it was there.
+
+    It is no part of any context. Where it may not stand it stays, and is refused."""
+    places = [place for place, item in enumerate(sent) if item.get("type") == "compaction_trigger"]
+    if places != [len(sent) - 1]:
+        return sent, False
+    return sent[:-1], True
 
 
 def continued(context: Context, output: Sequence[Item]) -> Context:

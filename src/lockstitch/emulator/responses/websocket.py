@@ -2,7 +2,6 @@
 
 from aiohttp import web
 
-from lockstitch.emulator.limits import LARGEST_FRAME_BYTES
 from lockstitch.emulator.responses.connection import PATH, Connection
 from lockstitch.emulator.responses.store import Responses
 from lockstitch.emulator.wire.frames import FrameSink
@@ -23,8 +22,7 @@ class SocketDoor:
 
     async def connect(self, exchange: Exchange) -> web.StreamResponse:
         await exchange.upgrade()
-        socket = web.WebSocketResponse(max_msg_size=LARGEST_FRAME_BYTES, compress=False)
-        await socket.prepare(exchange.request)
+        socket = await exchange.open_socket()
         sink = FrameSink(socket, exchange.request, self._world.record, exchange.connection)
         connection = Connection(self._world, self._responses, sink)
         try:

@@ -20,16 +20,25 @@ def page(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str,
         places = [place for place, item in enumerate(listed) if item.get("id") == after]
         if not places:
             raise refusals.not_found("Item", after, "after")
-        listed = listed[places[0] + 1 :]
-    limit = _limit(query.get("limit"))
-    shown = listed[:limit]
+        listed = listed[places[-1] + 1 :]
+    shown = listed[: _end(listed, _limit(query.get("limit")))]
     return {
         "object": "list",
         "data": shown,
         "first_id": shown[0].get("id", "") if shown else "",
         "last_id": shown[-1].get("id", "") if shown else "",
-        "has_more": len(listed) > limit,
+        "has_more": len(listed) > len(shown),
     }
+
+
+def _end(listed: Sequence[dict[str, Any]], limit: int) -> int:
+    """Where the page ends: after `limit` items, but never between two items of the same id (an
+    output may borrow its call's): `after` that id is after both."""
+    end = min(limit, len(listed))
+    last = {item.get("id"): place for place, item in enumerate(listed)}
+    while end and last[listed[end - 1].get("id")] >= end:
+        end = last[listed[end - 1].get("id")] + 1
+    return end
 
 
 def _limit(text: str | None) -> int:
@@ -50,6 +59,10 @@ def whole_number(name: str, text: str) -> int:
 
 
 def flag(name: str, text: str) -> bool:
-    if text.lower() not in {"true", "false", "1", "0"}:
+    if not is_true(text) and text.lower() not in {"false", "0"}:
         raise refusals.wrong_type(name, "a boolean", "a string")
+    return is_true(text)
+
+
+def is_true(text: str) -> bool:
     return text.lower() in {"true", "1"}

@@ -6,26 +6,36 @@ answer or raise `Refused`. How a refusal is written is the door's dialect."""
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
-from aiohttp import web
+from aiohttp import WebSocketError, web
 
 from lockstitch.emulator import refusals
+from lockstitch.emulator.decoding import decoded
 from lockstitch.emulator.faults import CONNECTIONS, HANDSHAKES, Fault, struck
-from lockstitch.emulator.limits import LARGEST_BODY_BYTES, MOST_CONNECTIONS
-from lockstitch.emulator.record import public
+from lockstitch.emulator.limits import (
+    CLOSE_SECONDS,
+    LARGEST_BODY_BYTES,
+    LARGEST_FRAME_BYTES,
+    MOST_CONNECTIONS,
+    STOP_SECONDS,
+)
+from lockstitch.emulator.record import public, public_query
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.striking import Cut, Strikes, Wait
+from lockstitch.emulator.striking import Cut, Strikes, Struck, Wait
 from lockstitch.emulator.wire.delivery import tear_down
 from lockstitch.emulator.world import World
 
 log = logging.getLogger("lockstitch.emulator")
 
 SUBPROTOCOL_KEY = "openai-insecure-api-key."
+# How a body may be compressed; it is decompressed before anybody sees it.
+ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+# The close code of a server that stops.
+GOING_AWAY = 1001
 
 RefusalBody = Callable[[Refused], dict[str, Any]]
 Handler = Callable[["Exchange"], Awaitable[web.StreamResponse]]
@@ -59,30 +69,41 @@ class Severed(Exception):
 class Exchange:
     """One request being answered."""
 
-    __slots__ = ("_refusal_body", "connection", "faults", "lost", "request", "what", "world")
+    __slots__ = (
+        "_recorded",
+        "_refusal_body",
+        "connection",
+        "faults",
+        "lost",
+        "request",
+        "socket",
+        "task",
+        "what",
+        "world",
+    )
 
     def __init__(self, world: World, request: web.Request, refusal_body: RefusalBody) -> None:
         self.world = world
         self.request = request
-        self.what = f"{request.method} {request.path}"
+        # `*` and `host:port` are no paths, but they are asked for.
+        self.what = f"{request.method} {request.path or request.raw_path}"
         self.connection = world.record.connection()
         self.faults: list[Fault] = []
         self.lost: Fault | None = None
+        # Whoever answers it, and on what if it was upgraded.
+        self.task = asyncio.current_task()
+        self.socket: web.WebSocketResponse | None = None
         self._refusal_body = refusal_body
+        self._recorded = False
 
     async def json(self, *, streams: bool = False) -> dict[str, Any]:
         """The body, which must be a JSON object. Recorded, and faults for it looked up.
 
         A handler that `streams` lets the faults of events strike its own stream; for any other,
         those that strike before the first byte do so here."""
-        data = await self._body()
-        self._record_request(data)
-        body: Any = None
-        if data:
-            try:
-                body = msgspec.json.decode(data)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                raise refusals.unreadable_body() from None
+        data = await body_of(self.request)
+        self.record_request(data)
+        body = decoded(data) if data else None
         if body is None:
             body = {}
         if not isinstance(body, dict):
@@ -93,7 +114,7 @@ class Exchange:
 
     async def no_body(self, *, streams: bool = False) -> None:
         """A request without a body, such as a GET."""
-        self._record_request(await self._body())
+        self.record_request(await body_of(self.request))
         await self._meet_faults("", streams=streams)
 
     async def upgrade(self, *, counts: bool = False) -> None:
@@ -101,28 +122,61 @@ class Exchange:
 
         It `counts` as a request where the connection is all there is (Realtime); elsewhere the
         frames are the requests."""
-        self.world.record.received(
-            self.connection, "upgrade", self.what, headers=public(self.request.headers)
-        )
+        self.record_request(kind="upgrade")
         model = self.request.query.get("model", "")
         strikes = CONNECTIONS if counts else HANDSHAKES
         self.faults = self.world.faults.concerning(self.request.path, model, strikes)
         fault = self.struck("refuse-upgrade")
         if fault is not None:
             raise upgrade_refusal(int(fault.number("code")))
+        fault = self.struck("status") if counts else None
+        if fault is not None:
+            raise status_refusal(fault)
         if self.request.headers.get("Upgrade", "").lower() != "websocket":
             raise refusals.wrong_method(self.request.method, self.request.path)
 
-    async def _body(self) -> bytes:
-        try:
-            return await self.request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise refusals.body_too_large(LARGEST_BODY_BYTES) from None
-
-    def _record_request(self, data: bytes) -> None:
-        self.world.record.received(
-            self.connection, "request", self.what, data, public(self.request.headers)
+    async def open_socket(self, *protocols: str) -> web.WebSocketResponse:
+        """The WebSocket that the request asked for; refused if the handshake is not right."""
+        socket = web.WebSocketResponse(
+            max_msg_size=LARGEST_FRAME_BYTES,
+            compress=False,
+            protocols=protocols,
+            # A client that does not answer a close is not waited for.
+            timeout=STOP_SECONDS,
         )
+        try:
+            await socket.prepare(self.request)
+        except web.HTTPException as problem:
+            said = (problem.text or problem.reason).partition("\n")[0]
+            raise refusals.bad_handshake(said) from None
+        self.socket = socket
+        return socket
+
+    async def say_goodbye(self) -> None:
+        """Close the socket: the emulator stops."""
+        if self.socket is not None and not self.socket.closed:
+            self.world.record.sent(self.connection, "close", str(GOING_AWAY))
+            await self.socket.close(code=GOING_AWAY)
+
+    def record_request(self, data: bytes = b"", kind: str = "request") -> None:
+        """What was asked, once."""
+        if self._recorded:
+            return
+        self._recorded = True
+        self.world.record.received(
+            self.connection,
+            kind,
+            self.what,
+            data,
+            public(self.request.headers),
+            public_query(self.request.rel_url.raw_query_string),
+        )
+
+    def record_end(self) -> None:
+        """A frame that broke the protocol, such as one that is too large, closed the socket."""
+        problem = self.socket.exception() if self.socket is not None else None
+        if isinstance(problem, WebSocketError):
+            self.world.record.sent(self.connection, "close", str(int(problem.code)))
 
     async def _meet_faults(self, model: str, *, streams: bool) -> None:
         self.faults = self.world.faults.concerning(self.request.path, model)
@@ -137,8 +191,12 @@ class Exchange:
             await self._meet_first_byte()
 
     async def _meet_first_byte(self) -> None:
-        for step in self.strikes().opening():
+        # The others strike a WebSocket, or the events of a response: they wait for one.
+        strikes = Strikes([fault for fault in self.faults if fault.name in {"cut", "stall"}])
+        for step in strikes.opening():
             match step:
+                case Struck(fault):
+                    self.world.record.struck_by(self.connection, fault.text, str(fault.point))
                 case Wait(seconds):
                     await self.world.clock.sleep(seconds)
                 case Cut(how, _, _, fault):
@@ -146,7 +204,7 @@ class Exchange:
                     cut_before_answer(self.request, how)
                     raise Severed
                 case _:
-                    pass  # the others strike a WebSocket, or the events of a response
+                    pass
 
     def struck(self, name: str) -> Fault | None:
         """The request fault of this name, if one strikes; recorded."""
@@ -199,53 +257,88 @@ def openai_body(refused: Refused) -> dict[str, Any]:
 
 
 class Reception:
-    """Wraps handlers: counts connections, checks keys, and turns what they raise into answers."""
+    """Wraps handlers: counts exchanges, checks keys, and turns what they raise into answers."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._busy = 0
+        self._open: set[Exchange] = set()
+        self._stopping = False
 
     def received(
         self, handler: Handler, refusal_body: RefusalBody = openai_body
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             exchange = Exchange(self._world, request, refusal_body)
-            with self._counted():
+            self._open.add(exchange)
+            try:
                 return await self._answered(handler, exchange)
+            finally:
+                self._open.discard(exchange)
 
         return handle
+
+    async def stop(self) -> None:
+        """End all that is open: WebSockets with a close, whatever else is in the middle of it."""
+        self._stopping = True
+        goodbyes = [asyncio.create_task(each.say_goodbye()) for each in self._open if each.socket]
+        await _ended(goodbyes, CLOSE_SECONDS)
+        await _ended([each.task for each in self._open if each.task is not None], 0.0)
+        self._stopping = False
 
     async def _answered(self, handler: Handler, exchange: Exchange) -> web.StreamResponse:
         request = exchange.request
         try:
-            if self._busy > MOST_CONNECTIONS:
+            if len(self._open) > MOST_CONNECTIONS:
                 raise refusals.too_many_connections(MOST_CONNECTIONS)
             check_key(self._world.settings.key, request)
             answer = await handler(exchange)
         except Refused as refused:
+            exchange.record_request()
             answer = exchange.refuse(refused)
         except Severed:
             return web.Response()
         except (ConnectionError, asyncio.CancelledError):
-            self._world.record.sent(exchange.connection, "cut", "the client went away")
+            why = "the emulator stopped" if self._stopping else "the client went away"
+            self._world.record.sent(exchange.connection, "cut", why)
             raise
         except Exception:
             log.exception("the emulator failed at %s", exchange.what)
+            exchange.record_request()
             answer = exchange.refuse(refusals.own_fault())
         finally:
+            exchange.record_end()
             self._world.record.flush()
         if exchange.lost is not None:
             self._world.record.struck_by(exchange.connection, exchange.lost.text, exchange.what)
             cut_before_answer(request, exchange.lost.word("how"))
         return answer
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
+
+async def _ended(tasks: list[asyncio.Task[Any]], grace: float) -> None:
+    """Wait for tasks to end; those that take longer than `grace` seconds are cancelled."""
+    if not tasks:
+        return
+    waiting: set[asyncio.Task[Any]] = set(tasks)
+    if grace:
+        _, waiting = await asyncio.wait(waiting, timeout=grace)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting, timeout=STOP_SECONDS)
+
+
+async def body_of(request: web.Request) -> bytes:
+    """The bytes of the body, decompressed; refused if there are too many, or they are spoilt."""
+    if (request.content_length or 0) > LARGEST_BODY_BYTES:
+        raise refusals.body_too_large(LARGEST_BODY_BYTES)
+    if request.headers.get("Content-Encoding", "").strip().lower() not in ENCODINGS:
+        raise refusals.unreadable_request("Unknown Content-Encoding", 415)
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise refusals.body_too_large(LARGEST_BODY_BYTES) from None
+    except web.RequestPayloadError:
+        raise refusals.unreadable_body() from None
 
 
 def check_key(wanted: str, request: web.Request) -> None:
@@ -256,7 +349,8 @@ def check_key(wanted: str, request: web.Request) -> None:
     given = given or _subprotocol_key(request)
     if not given.strip():
         raise refusals.no_key()
-    if wanted and not hmac.compare_digest(given.strip().encode(), wanted.encode()):
+    said = given.strip().encode("utf-8", "surrogateescape")
+    if wanted and not hmac.compare_digest(said, wanted.encode()):
         raise refusals.wrong_key()
 
 

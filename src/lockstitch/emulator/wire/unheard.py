@@ -11,21 +11,23 @@ from lockstitch.emulator.wire.reception import Exchange
 
 
 class Unheard:
-    __slots__ = ("_exchange",)
+    """`told` is called when events would have gone out."""
 
-    def __init__(self, exchange: Exchange | None) -> None:
+    __slots__ = ("_exchange", "_told")
+
+    def __init__(self, exchange: Exchange, told: Callable[[], None] | None = None) -> None:
         self._exchange = exchange
+        self._told = told
 
     async def send(self, *events: Event) -> None:
-        pass
+        if self._told is not None:
+            self._told()
 
     async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
         for _ in range(0, len(event.data), size):
             await pause()
 
     async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
-        if self._exchange is None:
-            return
         transport = self._exchange.request.transport
         if how == "reset":
             tear_down(transport)
@@ -36,7 +38,6 @@ class Unheard:
         await self.cut("close", None, fault)
 
     def struck(self, fault: Fault) -> None:
-        if self._exchange is not None:
-            self._exchange.world.record.struck_by(
-                self._exchange.connection, fault.text, str(fault.point)
-            )
+        self._exchange.world.record.struck_by(
+            self._exchange.connection, fault.text, str(fault.point)
+        )

@@ -11,10 +11,8 @@ from openai.types.responses import ResponseItem
 from lockstitch.emulator.ids import PREFIXES, Ids
 from lockstitch.emulator.responses.dressing import (
     DEFAULTS,
-    NOT_LISTED,
     dressed,
     in_conversation,
-    listed_input,
 )
 from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES, MESSAGE_SHAPES
 from lockstitch.emulator.responses.part_shapes import ALSO_TAKEN_PARTS
@@ -22,7 +20,8 @@ from lockstitch.emulator.responses.shapes import check_items
 from tests.emulator.shaped import items_of, messages
 from tests.emulator.strictly import fields_of, members_of, strictly
 
-KEPT_TYPES = [name for name in ITEM_SHAPES if name not in NOT_LISTED]
+# A trigger asks for something: it is no part of any context, and is not kept.
+KEPT_TYPES = [name for name in ITEM_SHAPES if name != "compaction_trigger"]
 INSIDES = {
     "function_call_output": {"output": ""},
     "custom_tool_call_output": {"output": ""},
@@ -183,22 +182,14 @@ def test_an_item_of_an_unknown_type_keeps_all_it_has():
     assert kept == {"id": Ids().draw("item"), "type": "telepathy_call", "thought": None}
 
 
-def test_a_text_input_is_listed_as_one_message_of_the_user():
-    (message,) = listed_input("hi", Ids())
-    assert (message["role"], message["content"]) == ("user", [{"type": "input_text", "text": "hi"}])
+def test_a_reference_stays_a_reference():
+    assert dressed({"id": "msg_1"}, Ids()) == {"type": "item_reference", "id": "msg_1"}
 
 
-def test_an_input_is_listed_in_its_order_without_the_trigger():
-    sent = [
-        {"role": "user", "content": "a"},
-        {"id": "msg_1"},
-        {"type": "compaction_trigger"},
-    ]
-    message, reference = listed_input(sent, Ids())
-    assert message["role"] == "user"
-    assert reference == {"type": "item_reference", "id": "msg_1"}
-
-
-def test_the_same_source_of_ids_gives_the_same_listing():
+def test_the_same_source_of_ids_gives_the_same_items():
     sent = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    assert json.dumps(listed_input(sent, Ids(7))) == json.dumps(listed_input(sent, Ids(7)))
+
+    def listed(ids: Ids) -> str:
+        return json.dumps([dressed(item, ids) for item in sent])
+
+    assert listed(Ids(7)) == listed(Ids(7))

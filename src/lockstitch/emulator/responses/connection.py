@@ -22,8 +22,9 @@ from lockstitch.emulator.refusals import Refused
 from lockstitch.emulator.responses import steering
 from lockstitch.emulator.responses.lane_sink import LaneSink
 from lockstitch.emulator.responses.lanes import UNNAMED, Lanes
+from lockstitch.emulator.responses.run import Run
 from lockstitch.emulator.responses.steering import CannotSteer, Steering
-from lockstitch.emulator.responses.store import Responses, Run
+from lockstitch.emulator.responses.store import Responses
 from lockstitch.emulator.striking import Strikes
 from lockstitch.emulator.wire.delivery import Delivered, deliver, open_with
 from lockstitch.emulator.wire.frames import FrameSink

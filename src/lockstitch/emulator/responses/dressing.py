@@ -44,9 +44,6 @@ NOT_KEPT = {role: frozenset({"phase"}) for role in ("user", "system", "developer
 # The official types of conversations know no status on these two; those of responses require it.
 NO_STATUS_IN_CONVERSATIONS = frozenset({"custom_tool_call", "custom_tool_call_output"})
 
-# Said to the provider and not kept: it asks for something and is no part of the context.
-NOT_LISTED = frozenset({"compaction_trigger"})
-
 
 def dressed(item: dict[str, Any], ids: Ids) -> dict[str, Any]:
     """The item as the provider keeps it. A reference comes back as it is: it names another item."""
@@ -59,12 +56,6 @@ def dressed(item: dict[str, Any], ids: Ids) -> dict[str, Any]:
         kept.setdefault(name, value)
     dress = _INSIDE.get(named)
     return kept if dress is None else kept | dress(kept)
-
-
-def listed_input(input: str | list[dict[str, Any]], ids: Ids) -> list[dict[str, Any]]:
-    """A request's input as the provider lists it: a text is one message of the user."""
-    items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-    return [dressed(item, ids) for item in items if item_type(item) not in NOT_LISTED]
 
 
 def in_conversation(item: dict[str, Any]) -> dict[str, Any]:

@@ -152,17 +152,14 @@ class ResponsesDoor:
         told = asyncio.Event()
         run.watchers.append(told.set)
         try:
-            while True:
-                told.clear()
-                news = run.news(seen)
-                if not news and run.over:
-                    break
+            while (news := run.news(seen)) or not run.over:
                 if not news:
                     await told.wait()
-                    continue
-                seen = news[-1].number
-                if not await self._heard(sink, news, strikes):
+                elif not await self._heard(sink, news, strikes):
                     return await sink.end()
+                else:
+                    seen = news[-1].number
+                told.clear()
         finally:
             run.watchers.remove(told.set)
         await carry_out(strikes.closing(), sink, self._world.clock)

@@ -13,7 +13,7 @@ from lockstitch.emulator.limits import (
     MOST_LANES,
 )
 from lockstitch.emulator.responses.context import Context
-from lockstitch.emulator.responses.store import Run
+from lockstitch.emulator.responses.run import Run
 
 # The name of the lane of requests that give none. It is not one of the names that are counted.
 UNNAMED = ""

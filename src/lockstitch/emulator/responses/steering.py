@@ -16,8 +16,8 @@ from lockstitch.emulator.refusals import Refused
 from lockstitch.emulator.responses.admission import announced
 from lockstitch.emulator.responses.context import Item
 from lockstitch.emulator.responses.pairs import CALLS, OUTPUTS, key_of
+from lockstitch.emulator.responses.run import Run
 from lockstitch.emulator.responses.shapes import check_items
-from lockstitch.emulator.responses.store import Run
 
 _FRAME_FIELDS = frozenset({"type", "previous_response_id", "input"})
 _MESSAGE_FIELDS = frozenset({"type", "role", "content"})

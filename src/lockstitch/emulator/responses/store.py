@@ -31,8 +31,6 @@ from lockstitch.emulator.responses.shapes import (
 )
 from lockstitch.emulator.responses.speaking import Performance
 
-__all__ = ["CONTINUABLE", "Anchors", "Responses", "Run"]
-
 # The responses that can be continued: the others never made a context.
 CONTINUABLE = frozenset({"completed", "incomplete"})
 

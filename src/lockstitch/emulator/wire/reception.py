@@ -77,6 +77,7 @@ class Exchange:
         "lost",
         "request",
         "socket",
+        "streaming",
         "task",
         "what",
         "world",
@@ -90,6 +91,8 @@ class Exchange:
         self.connection = world.record.connection()
         self.faults: list[Fault] = []
         self.lost: Fault | None = None
+        # The head of the answer is out, and its events follow.
+        self.streaming = False
         # Whoever answers it, and on what if it was upgraded.
         self.task = asyncio.current_task()
         self.socket: web.WebSocketResponse | None = None
@@ -304,6 +307,11 @@ class Reception:
         except Exception:
             log.exception("the emulator failed at %s", exchange.what)
             exchange.record_request()
+            if exchange.streaming:
+                # Another answer inside the one that has begun would be taken for its events.
+                self._world.record.sent(exchange.connection, "cut", "the emulator failed")
+                tear_down(request.transport)
+                return web.Response()
             answer = exchange.refuse(refusals.own_fault())
         finally:
             exchange.record_end()

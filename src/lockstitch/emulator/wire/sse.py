@@ -36,6 +36,7 @@ class SseSink:
         self._response.headers.update(headers or {})
         if self._exchange.lost is None:
             await self._response.prepare(self._exchange.request)
+            self._exchange.streaming = True
             self._record.sent(self._exchange.connection, "response", "200")
 
     def framed(self, *events: Event) -> bytes:

@@ -183,7 +183,11 @@ def emulate(
     ] = None,
     fault: Annotated[
         list[str] | None,
-        typer.Option(help='A fault, such as "status code=429 times=2".', show_default=False),
+        typer.Option(
+            help='A fault, such as "status code=429 times=2"; may be given again.',
+            metavar="FAULT",
+            show_default=False,
+        ),
     ] = None,
     record: Annotated[
         Path | None,

@@ -1,28 +1,17 @@
-"""A few doors of the emulator on a real socket, in a thread of its own: sync clients can use it."""
+"""The emulator with one reply for everything, and what its model was asked."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-from aiohttp import web
 
-from lockstitch.emulator.chat.http import ChatDoor
-from lockstitch.emulator.clock import VirtualClock
-from lockstitch.emulator.faults import Faults
-from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.limits import LARGEST_BODY_BYTES
-from lockstitch.emulator.messages.http import MessagesDoor
-from lockstitch.emulator.model.replies import Asked, Reply, reply
-from lockstitch.emulator.models_http import ModelsDoor
+from lockstitch.emulator import ALWAYS, Asked, Reply, Script, Settings, Turn, VirtualClock, reply
 from lockstitch.emulator.record import Record
-from lockstitch.emulator.wire.reception import Reception
-from lockstitch.emulator.world import Settings, World
-
-DOORS = (ChatDoor, MessagesDoor, ModelsDoor)
+from lockstitch.emulator.world import World
+from lockstitch.testing import EmulatorThread
 
 
 @dataclass
@@ -55,18 +44,12 @@ def serving(
         asked.append(what)
         return said(what) if callable(said) else said or reply("Hello.")
 
-    clock = VirtualClock()
+    script = Script([Turn(decide=speak, times=ALWAYS)])
     chosen = Settings(**settings)
-    world = World(
-        clock=clock,
-        ids=Ids(chosen.seed),
-        faults=Faults(faults),
-        record=Record(clock.now),
-        speak=speak,
-        settings=chosen,
-    )
-    with _listening(world) as url:
-        yield Served(url, world, asked)
+    with EmulatorThread(
+        script=script, faults=faults, clock=VirtualClock(), settings=chosen
+    ) as running:
+        yield Served(running.url, running.emulator.world, asked)
 
 
 def raw_stream(url: str, body: dict[str, Any], **headers: str) -> tuple[list[str], str]:
@@ -89,30 +72,3 @@ async def _raw_stream(
             how = type(error).__name__
     whole = came if how == "ended" else came[: came.rfind(b"\n") + 1]
     return whole.decode().splitlines(), how
-
-
-@contextmanager
-def _listening(world: World) -> Iterator[str]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    runner = asyncio.run_coroutine_threadsafe(_started(world), loop).result(10)
-    try:
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}"
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-async def _started(world: World) -> web.AppRunner:
-    reception = Reception(world)
-    application = web.Application(client_max_size=LARGEST_BODY_BYTES)
-    for door in DOORS:
-        application.add_routes(door(world, reception).routes())
-    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    return runner

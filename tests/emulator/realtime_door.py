@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-from aiohttp import web
 
-from lockstitch.emulator.clock import Clock, RealClock
-from lockstitch.emulator.faults import Faults
-from lockstitch.emulator.ids import Ids
-from lockstitch.emulator.model.replies import Asked, Draft, Reply, reply
-from lockstitch.emulator.model.turns import SpeechStep
+from lockstitch.emulator import (
+    ALWAYS,
+    Asked,
+    Draft,
+    Emulator,
+    Reply,
+    Script,
+    Settings,
+    SpeechStep,
+    Turn,
+    reply,
+)
+from lockstitch.emulator.clock import Clock
 from lockstitch.emulator.realtime.websocket import RealtimeDoor
-from lockstitch.emulator.record import Record
-from lockstitch.emulator.wire.reception import Reception
-from lockstitch.emulator.world import Settings, World
+from lockstitch.emulator.world import World
 from tests.emulator.realtime_events import Fields, check
 
 # Longer than anything here takes; what is waited for comes, or the test fails.
@@ -26,13 +31,22 @@ PATIENCE_SECONDS = 10.0
 
 @dataclass
 class Served:
-    url: str
-    world: World
-    door: RealtimeDoor
-    reception: Reception
+    emulator: Emulator
     # What the model was asked, and what it says next; when that is used up it says "Hello."
     asked: list[Asked] = field(default_factory=list)
     said: list[Reply] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return self.emulator.url
+
+    @property
+    def world(self) -> World:
+        return self.emulator.world
+
+    @property
+    def door(self) -> RealtimeDoor:
+        return self.emulator.realtime
 
     def say(self, *drafts: Draft | str, **settings: Any) -> None:
         self.said.append(reply(*drafts, **settings))
@@ -116,25 +130,7 @@ async def serving(
             return speak(what)
         return said.pop(0) if said else reply("Hello.")
 
-    clock = clock or RealClock()
-    chosen = Settings(**settings)
-    world = World(
-        clock=clock,
-        ids=Ids(chosen.seed),
-        faults=Faults(faults),
-        record=Record(clock.now),
-        speak=answer,
-        settings=chosen,
-    )
-    reception = Reception(world)
-    door = RealtimeDoor(world, reception, speech=tuple(speech))
-    application = web.Application()
-    application.router.add_routes(door.routes())
-    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=1.0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    try:
-        yield Served(f"http://{host}:{port}", world, door, reception, asked, said)
-    finally:
-        await runner.cleanup()
+    script = Script([Turn(decide=answer, times=ALWAYS)], speech=tuple(speech))
+    running = Emulator(script=script, faults=faults, clock=clock, settings=Settings(**settings))
+    async with running:
+        yield Served(running, asked, said)

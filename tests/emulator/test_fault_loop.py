@@ -244,6 +244,20 @@ def test_what_was_forgotten_cannot_be_continued(emulator):
     asyncio.run(forgotten())
 
 
+def test_over_http_there_is_no_cache_to_forget(emulator):
+    async def continued():
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer any"}) as session:
+            url = f"{emulator.base_url}/responses"
+            async with session.post(url, json={"model": "m", "input": "x"}) as answer:
+                made = await answer.json()
+            emulator.fault("forget what=cache")
+            body = {"model": "m", "input": "y", "previous_response_id": made["id"]}
+            async with session.post(url, json=body) as answer:
+                return answer.status
+
+    assert asyncio.run(continued()) == 200
+
+
 def test_a_lock_that_was_asked_for_is_answered_as_a_busy_conversation_is(emulator):
     async def locked():
         async with aiohttp.ClientSession(headers={"Authorization": "Bearer any"}) as session:

@@ -523,14 +523,14 @@ def test_a_client_that_goes_away_leaves_no_session_behind():
     asyncio.run(scene())
 
 
-def test_a_reception_that_stops_closes_its_sessions():
+def test_an_emulator_that_stops_closes_its_sessions():
     async def scene() -> None:
         async with serving() as served, served.client() as client:
             served.say("One two three.", pace=30.0)
             await ask(client)
             await client.until("response.created")
             ending = asyncio.create_task(client.to_the_end())
-            await served.reception.stop()
+            await served.emulator.stop()
             assert await ending == 1001
 
     asyncio.run(scene())

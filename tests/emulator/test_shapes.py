@@ -555,16 +555,6 @@ def test_the_parameters_of_a_frame_are_unknown_over_http(parameter, value):
     )
 
 
-@pytest.mark.parametrize("lane", ["", "a b", "x" * 257, 3, "a\n"])
-def test_a_wrong_lane_name_is_refused(lane):
-    refused = refusal(check_create, {**BODY, "stream_id": lane}, websocket=True)
-    assert refused.code == "invalid_stream_id"
-
-
-def test_a_lane_name_of_256_characters_is_taken():
-    check_create({**BODY, "stream_id": "x" * 256}, websocket=True)
-
-
 def test_a_function_needs_a_name_of_its_own():
     weather = {"type": "function", "name": "weather"}
     check_create({**BODY, "tools": [weather, {"type": "web_search"}, {"type": "web_search"}]})

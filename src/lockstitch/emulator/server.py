@@ -1,6 +1,6 @@
 """The emulator: one provider on one address, for as long as it is open.
 
-    async with Emulator(seed=1) as emulator:
+    async with Emulator(settings=Settings(seed=1)) as emulator:
         client = AsyncOpenAI(base_url=emulator.base_url, api_key="any")
 
 For tests that are not async, `lockstitch.testing` runs one in a thread."""
@@ -42,7 +42,8 @@ LOOPBACK = "127.0.0.1"
 
 
 class Emulator:
-    """A provider. Its parts are there to be looked at: `record`, `faults`, `script`, `world`."""
+    """A provider. Its parts are there to be looked at: `record`, `faults`, `script`, `responses`,
+    `conversations`, `realtime`."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Emulator:
         )
         self._reception = Reception(self.world)
         self._responses_door = ResponsesDoor(self.world, self._reception, self.responses)
-        self._realtime_door = RealtimeDoor(self.world, self._reception, speech=self.script.speech)
+        self.realtime = RealtimeDoor(self.world, self._reception, speech=self.script.speech)
         self._messages_door = MessagesDoor(self.world, self._reception)
         self._listener: Listener | None = None
         self.url = ""
@@ -96,7 +97,7 @@ class Emulator:
 
     async def speak(self, text: str, *, responds: bool = True) -> None:
         """The user speaks, in the newest Realtime session."""
-        await self._realtime_door.speak(text, responds=responds)
+        await self.realtime.speak(text, responds=responds)
 
     def reset(self) -> None:
         """As it was when it started: nothing stored or recorded, the first faults armed, the same
@@ -165,7 +166,7 @@ class Emulator:
             ChatDoor(self.world, self._reception),
             self._messages_door,
             ModelsDoor(self.world, self._reception),
-            self._realtime_door,
+            self.realtime,
             AdminDoor(
                 self.world,
                 self.script,

@@ -19,7 +19,7 @@ from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault, parse, struck
 from lockstitch.emulator.limits import MOST_STORED_RESPONSES
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.responses import steering
+from lockstitch.emulator.responses import memory_faults, steering
 from lockstitch.emulator.responses.lane_sink import LaneSink
 from lockstitch.emulator.responses.lanes import UNNAMED, Lanes
 from lockstitch.emulator.responses.run import Run
@@ -137,7 +137,7 @@ class Connection:
     async def _answer(self, frame: dict[str, Any], lane: str) -> None:
         parent = frame.get("previous_response_id")
         try:
-            faults, lost = self._struck(frame)
+            faults, lost = self._meet_faults(frame)
             first = self._queued_for(parent, lane)
             run = self._responses.start(frame, anchors=self._lanes, first=first, websocket=True)
         except Refused as refused:
@@ -156,33 +156,24 @@ class Connection:
             return []
         return [item for steer in self._steering.queued(parent) for item in steer.items]
 
-    def _struck(self, frame: dict[str, Any]) -> tuple[list[Fault], Fault | None]:
-        """The faults of a request. Those that act before it is looked at, act."""
+    def _meet_faults(self, frame: dict[str, Any]) -> tuple[list[Fault], Fault | None]:
+        """The faults of a request, and the one that loses its answer."""
         model = frame.get("model")
         faults = self._world.faults.concerning(PATH, model if isinstance(model, str) else "")
         if not faults:
             return [], None
-        status = struck(faults, "status")
-        if status is not None:
-            self._sink.struck(status)
-            raise status_refusal(status)
-        forget = struck(faults, "forget")
-        if forget is not None:
-            self._sink.struck(forget)
-            self._forget(forget.word("what"), frame.get("previous_response_id"))
-        if frame.get("conversation") is not None:
-            lock = struck(faults, "lock")
-            if lock is not None:
-                self._sink.struck(lock)
-                raise refusals.conversation_locked()
-        return faults, struck(faults, "lose")
 
-    def _forget(self, what: str, anchor: Any) -> None:
-        self._lanes.forget()
-        if what == "everything":
-            self._responses.forget()
-        elif what == "anchor" and isinstance(anchor, str):
-            self._responses.forget(anchor)
+        def met(name: str) -> Fault | None:
+            fault = struck(faults, name)
+            if fault is not None:
+                self._sink.struck(fault)
+            return fault
+
+        status = met("status")
+        if status is not None:
+            raise status_refusal(status)
+        memory_faults.meet(met, frame, self._responses, self._lanes.forget)
+        return faults, struck(faults, "lose")
 
     async def _perform(
         self,
@@ -264,8 +255,7 @@ class Connection:
             event = steering.failed(
                 problem.code, str(problem), named, frame.get("input"), number=number
             )
-            self._world.record.broken[f"steer-{problem.code}"] += 1
-            await sink.send(steering.as_event(event))
+            await sink.refuse(f"steer-{problem.code}", steering.as_event(event))
             return
         if run is not None:
             await sink.send(steering.accepted(run, steer))

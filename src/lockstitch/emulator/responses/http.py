@@ -5,13 +5,12 @@ in the end whether a run was committed or lost."""
 
 import asyncio
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
-from lockstitch.emulator import refusals
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import FINISHING, Fault, parse
+from lockstitch.emulator.responses import memory_faults
 from lockstitch.emulator.responses.background import Background, strikes_a_body, strikes_the_run
 from lockstitch.emulator.responses.run import Run
 from lockstitch.emulator.responses.store import Responses
@@ -20,7 +19,6 @@ from lockstitch.emulator.wire.delivery import Delivered, Sink, carry_out, delive
 from lockstitch.emulator.wire.listing import flag, is_true, page, whole_number
 from lockstitch.emulator.wire.reception import Exchange, Reception
 from lockstitch.emulator.wire.sse import SseSink
-from lockstitch.emulator.wire.unheard import Unheard
 from lockstitch.emulator.world import World
 
 
@@ -48,7 +46,7 @@ class ResponsesDoor:
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
         request = await exchange.json(streams=True)
-        self._strike_request(exchange, request)
+        memory_faults.meet(exchange.struck, request, self._responses)
         run = self._responses.start(request)
         faults = [*exchange.faults, *(parse(text) for text in run.reply.faults)]
         streams = bool(request.get("stream"))
@@ -61,17 +59,6 @@ class ResponsesDoor:
             # Whatever ended the delivery before the response did.
             self._responses.abandon(run)
 
-    def _strike_request(self, exchange: Exchange, request: dict[str, Any]) -> None:
-        """The faults that act on what the provider remembers, before it looks."""
-        forget = exchange.struck("forget")
-        if forget is not None:
-            everything = forget.word("what") == "everything"
-            anchor = request.get("previous_response_id")
-            if everything or isinstance(anchor, str):
-                self._responses.forget(None if everything else anchor)
-        if request.get("conversation") is not None and exchange.struck("lock"):
-            raise refusals.conversation_locked()
-
     async def _streamed(self, exchange: Exchange, run: Run, strikes: Strikes) -> web.StreamResponse:
         sink = SseSink(exchange)
         commit = partial(self._responses.commit, run)
@@ -83,7 +70,7 @@ class ResponsesDoor:
         return await sink.end()
 
     async def _whole(self, exchange: Exchange, run: Run, strikes: Strikes) -> web.StreamResponse:
-        sink = Unheard(exchange)
+        sink = exchange.unheard()
         commit = partial(self._responses.commit, run)
         ended = await open_with(strikes, sink, self._world.clock, commit)
         if ended is None:
@@ -117,14 +104,14 @@ class ResponsesDoor:
         self, exchange: Exchange, run: Run, faults: list[Fault], *, streams: bool
     ) -> web.StreamResponse:
         """Begin the response, and answer at once. It goes on whatever becomes of the answer."""
-        sink = Unheard(exchange, run.tell)
+        sink = exchange.unheard(run.tell)
         struck = Strikes([fault for fault in faults if strikes_the_run(fault)])
         self._background.begin(run, partial(self._delivered, sink, run, struck))
         heard = [fault for fault in faults if not strikes_the_run(fault)]
         if streams:
             return await self._followed(exchange, run, -1, Strikes(heard))
         strikes = Strikes([fault for fault in heard if strikes_a_body(fault)])
-        if await open_with(strikes, Unheard(exchange), self._world.clock) is not None:
+        if await open_with(strikes, exchange.unheard(), self._world.clock) is not None:
             return web.Response()
         return exchange.answer(run.body)
 

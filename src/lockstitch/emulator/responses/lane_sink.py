@@ -34,6 +34,10 @@ class LaneSink:
         if self.lost is None:
             await self._sink.send(*map(self._marked, events))
 
+    async def refuse(self, rule: str, event: Event) -> None:
+        """An event that says no, recorded with the rule that the client broke."""
+        await self._sink.refuse(rule, self._marked(event).data, event.name)
+
     async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:
         if self.lost is None:
             await self._sink.drip(self._marked(event), size, pause)

@@ -3,7 +3,6 @@
 Everything here is pure and looks at one body alone: what it refers to (an anchor, a call) is
 checked where the state is. The tables of items are in `item_shapes`."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -29,9 +28,6 @@ from lockstitch.emulator.kinds import (
     tag_of,
     tagged,
 )
-from lockstitch.emulator.limits import (
-    LONGEST_LANE_NAME_CHARACTERS,
-)
 from lockstitch.emulator.metadata import check_metadata
 from lockstitch.emulator.refusals import (
     anchor_malformed,
@@ -40,7 +36,6 @@ from lockstitch.emulator.refusals import (
     two_anchors,
     unknown_parameter,
     unsupported_parameter,
-    wrong_lane_name,
     wrong_type,
     wrong_value,
 )
@@ -51,8 +46,6 @@ from lockstitch.emulator.responses.item_shapes import (
     REFERENCE_SHAPE,
 )
 from lockstitch.emulator.responses.part_shapes import REASONING_EFFORT, TEXT_FORMATS
-
-_LANE_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{LONGEST_LANE_NAME_CHARACTERS}}}")
 
 _SUMMARY = one_of("auto", "concise", "detailed")
 _REASONING = Shape(
@@ -184,8 +177,6 @@ def check_create(body: dict[str, Any], *, websocket: bool = False) -> None:
     _check_anchors(body)
     check_shape(shape, body, "")
     _check_background(body, websocket=websocket)
-    if websocket:
-        _check_lane(body)
     if body.get("metadata") is not None:
         check_metadata(body["metadata"])
     if body.get("tools") is not None:
@@ -291,12 +282,6 @@ def _check_background(body: dict[str, Any], *, websocket: bool) -> None:
         raise unsupported_parameter("background", "is not supported over WebSocket")
     if background and body.get("store") is False:
         raise unsupported_parameter("background", "cannot be true when 'store' is false")
-
-
-def _check_lane(body: dict[str, Any]) -> None:
-    lane = body.get("stream_id")
-    if lane is not None and not (isinstance(lane, str) and _LANE_NAME.fullmatch(lane)):
-        raise wrong_lane_name()
 
 
 def _check_tools(tools: list[Any], param: str, *, grouped: bool = False) -> None:

@@ -180,6 +180,14 @@ def part_of(how: str, framed: bytes, payload: bytes) -> bytes:
     return framed[: start + len(payload) // 2] + b"\xc3"
 
 
+def leave_unanswered(transport: asyncio.BaseTransport | None, how: str) -> None:
+    """End a connection with no answer at all, in the way that `how` says."""
+    if how == "reset":
+        tear_down(transport)
+    elif transport is not None:
+        transport.close()
+
+
 def tear_down(transport: asyncio.BaseTransport | None) -> None:
     """End a connection as a crash would: the peer sees a reset, not an end."""
     if transport is None:

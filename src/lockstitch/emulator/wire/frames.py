@@ -48,12 +48,12 @@ class FrameSink:
                 self._record.events(self.connection, "frame", (event,), len(event.data))
                 await self._socket.send_frame(event.data, WSMsgType.TEXT)
 
-    async def refuse(self, rule: str, data: bytes) -> None:
-        """An error frame, recorded with the rule that the client broke."""
+    async def refuse(self, rule: str, data: bytes, name: str = "error") -> None:
+        """A frame that says no, recorded with the rule that the client broke."""
         async with self._whole:
             if self.ended:
                 return
-            self._record.refused(self.connection, rule, "frame", "error", data)
+            self._record.refused(self.connection, rule, "frame", name, data)
             await self._socket.send_frame(data, WSMsgType.TEXT)
 
     async def drip(self, event: Event, size: int, pause: Callable[[], Awaitable[None]]) -> None:

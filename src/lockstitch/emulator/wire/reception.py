@@ -25,8 +25,9 @@ from lockstitch.emulator.limits import (
 )
 from lockstitch.emulator.record import public, public_query
 from lockstitch.emulator.refusals import Refused
-from lockstitch.emulator.striking import Cut, Strikes, Struck, Wait
-from lockstitch.emulator.wire.delivery import tear_down
+from lockstitch.emulator.striking import Strikes
+from lockstitch.emulator.wire.delivery import leave_unanswered, open_with, tear_down
+from lockstitch.emulator.wire.unheard import Unheard
 from lockstitch.emulator.world import World
 
 log = logging.getLogger("lockstitch.emulator")
@@ -196,18 +197,12 @@ class Exchange:
     async def _meet_first_byte(self) -> None:
         # The others strike a WebSocket, or the events of a response: they wait for one.
         strikes = Strikes([fault for fault in self.faults if fault.name in {"cut", "stall"}])
-        for step in strikes.opening():
-            match step:
-                case Struck(fault):
-                    self.world.record.struck_by(self.connection, fault.text, str(fault.point))
-                case Wait(seconds):
-                    await self.world.clock.sleep(seconds)
-                case Cut(how, _, _, fault):
-                    self.world.record.struck_by(self.connection, fault.text, self.what)
-                    cut_before_answer(self.request, how)
-                    raise Severed
-                case _:
-                    pass
+        if await open_with(strikes, self.unheard(), self.world.clock) is not None:
+            raise Severed
+
+    def unheard(self, told: Callable[[], None] | None = None) -> Unheard:
+        """A stream that this request's client does not hear."""
+        return Unheard(self.request, self.world.record, self.connection, told)
 
     def struck(self, name: str) -> Fault | None:
         """The request fault of this name, if one strikes; recorded."""
@@ -318,7 +313,7 @@ class Reception:
             self._world.record.flush()
         if exchange.lost is not None:
             self._world.record.struck_by(exchange.connection, exchange.lost.text, exchange.what)
-            cut_before_answer(request, exchange.lost.word("how"))
+            leave_unanswered(request.transport, exchange.lost.word("how"))
         return answer
 
 
@@ -369,12 +364,3 @@ def _subprotocol_key(request: web.Request) -> str:
         if found and not name:
             return key
     return ""
-
-
-def cut_before_answer(request: web.Request, how: str) -> None:
-    """End the connection with not one byte of an answer."""
-    if how == "close":
-        if request.transport is not None:
-            request.transport.close()
-    else:
-        tear_down(request.transport)

@@ -15,7 +15,6 @@ from lockstitch.emulator.striking import Strikes
 from lockstitch.emulator.wire.delivery import Delivered, Sink, deliver, open_with
 from lockstitch.emulator.wire.reception import Exchange
 from lockstitch.emulator.wire.sse import SseSink
-from lockstitch.emulator.wire.unheard import Unheard
 
 
 class Spoken(Protocol):
@@ -35,7 +34,7 @@ async def tell_whole(
 ) -> web.StreamResponse:
     """One JSON body. Faults strike the events that nobody hears."""
     strikes = _strikes(exchange, reply)
-    sink = Unheard(exchange)
+    sink = exchange.unheard()
     told = await open_with(strikes, sink, exchange.world.clock)
     if told is None:
         told = await _delivered(exchange, reply, spoken, sink, strikes)

@@ -4,19 +4,29 @@ Faults strike it all the same: a cut ends the connection with no answer at all."
 
 from collections.abc import Awaitable, Callable
 
+from aiohttp import web
+
 from lockstitch.emulator.events import Event
 from lockstitch.emulator.faults import Fault
-from lockstitch.emulator.wire.delivery import tear_down
-from lockstitch.emulator.wire.reception import Exchange
+from lockstitch.emulator.record import Record
+from lockstitch.emulator.wire.delivery import leave_unanswered
 
 
 class Unheard:
     """`told` is called when events would have gone out."""
 
-    __slots__ = ("_exchange", "_told")
+    __slots__ = ("_connection", "_record", "_request", "_told")
 
-    def __init__(self, exchange: Exchange, told: Callable[[], None] | None = None) -> None:
-        self._exchange = exchange
+    def __init__(
+        self,
+        request: web.Request,
+        record: Record,
+        connection: int,
+        told: Callable[[], None] | None = None,
+    ) -> None:
+        self._request = request
+        self._record = record
+        self._connection = connection
         self._told = told
 
     async def send(self, *events: Event) -> None:
@@ -28,16 +38,10 @@ class Unheard:
             await pause()
 
     async def cut(self, how: str, event: Event | None, fault: Fault) -> None:
-        transport = self._exchange.request.transport
-        if how == "reset":
-            tear_down(transport)
-        elif transport is not None:
-            transport.close()
+        leave_unanswered(self._request.transport, how)
 
     async def close(self, code: int, fault: Fault) -> None:
         await self.cut("close", None, fault)
 
     def struck(self, fault: Fault) -> None:
-        self._exchange.world.record.struck_by(
-            self._exchange.connection, fault.text, str(fault.point)
-        )
+        self._record.struck_by(self._connection, fault.text, str(fault.point))

@@ -342,7 +342,7 @@ def test_a_reset_leaves_open_sessions_alone(emulator):
         return said["type"]
 
     assert asyncio.run(scene()) == "input_audio_buffer.speech_started"
-    eventually(lambda: not emulator.emulator._realtime_door.sessions)
+    eventually(lambda: not emulator.emulator.realtime.sessions)
 
 
 def test_after_a_reset_the_same_requests_give_the_same_bytes(make_emulator):

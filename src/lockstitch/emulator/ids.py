@@ -5,7 +5,7 @@ not take ids from one another."""
 
 import hashlib
 
-# What an item's id begins with. The provider refuses others (`Expected an ID that begins with`).
+# What an item's id begins with. Of those that are well known the provider refuses any other.
 PREFIXES = {
     "message": "msg",
     "reasoning": "rs",

@@ -100,13 +100,11 @@ def _entries_of(row: "Entry | Together", number: int) -> Iterator[Entry]:
 
 
 def json_in(data: bytes) -> Any:
-    """The JSON of a body, a frame or an SSE event; its text if it is none."""
-    for start in (0, data.find(b"data: ") + 6):
-        try:
-            return decoded(data[start:])
-        except Refused:
-            continue
-    return data.decode("utf-8", "replace")
+    """The JSON of a body, a frame or an event; its text if it is none."""
+    try:
+        return decoded(data)
+    except Refused:
+        return data.decode("utf-8", "replace")
 
 
 def public(headers: Any) -> Headers:

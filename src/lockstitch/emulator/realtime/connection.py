@@ -101,9 +101,6 @@ class Connection:
         named = frame.get("type") if isinstance(frame, dict) else None
         what = named if isinstance(named, str) else "unreadable"
         self._world.record.received(self._sink.connection, "frame", f"frame {what}", data)
-        if self._world.clock.now() >= self._expires_at:
-            await self._expire()
-            return
         async with self._turn:
             await self._carry(self.session.receive(frame))
             self._notice(what)
@@ -237,9 +234,6 @@ class Connection:
     async def _grow_old(self) -> None:
         # Real time: a virtual clock that flows would be at the end of the session at once.
         await self._world.clock.until(self._expires_at)
-        await self._expire()
-
-    async def _expire(self) -> None:
         minutes = self._world.settings.connection_seconds / 60
         async with self._turn:
             expired = self.session.refusal(realtime_refusals.session_expired(minutes))

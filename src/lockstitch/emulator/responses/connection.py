@@ -211,13 +211,12 @@ class Connection:
         return await self._follow(run, frame, sink)
 
     async def _delivered(self, run: Run, sink: LaneSink, strikes: Strikes, lane: str) -> Delivered:
-        if run.reply.delay:
-            await self._world.clock.sleep(run.reply.delay)
         return await deliver(
             sink,
             self._steered(run),
             strikes,
             self._world.clock,
+            delay=run.reply.delay,
             pace=run.reply.pace or self._world.settings.pace,
             finish=run.finish,
             commit=partial(self._commit, run, lane),

@@ -81,14 +81,12 @@ class ResponsesDoor:
         return exchange.answer(run.body)
 
     async def _delivered(self, sink: Sink, run: Run, strikes: Strikes) -> Delivered:
-        clock = self._world.clock
-        if run.reply.delay:
-            await clock.sleep(run.reply.delay)
         return await deliver(
             sink,
             run.events(),
             strikes,
-            clock,
+            self._world.clock,
+            delay=run.reply.delay,
             pace=run.reply.pace or self._world.settings.pace,
             finish=run.finish,
             commit=partial(self._responses.commit, run),

@@ -61,15 +61,18 @@ async def deliver(
     strikes: Strikes,
     clock: Clock,
     *,
+    delay: float = 0.0,
     pace: float = 0.0,
     finish: Finisher | None = None,
     commit: Commit | None = None,
 ) -> Delivered:
-    """Send all events.
+    """Send all events: the first after `delay` seconds, the others `pace` seconds apart.
 
     `finish` gives the last ones when a fault ends the response early. `commit` makes the provider
     keep the response. It is called just before the event that ends the response goes out, so that
     whoever sees the end can build on it, and before a cut that loses the answer alone."""
+    if delay:
+        await clock.sleep(delay)
     if strikes:
         return await _struck(sink, iter(events), strikes, clock, pace, finish, commit)
     batch: list[Event] = []

@@ -68,9 +68,12 @@ async def _delivered(
     exchange: Exchange, reply: Reply, spoken: Spoken, sink: Sink, strikes: Strikes
 ) -> Delivered:
     world = exchange.world
-    if reply.delay:
-        await world.clock.sleep(reply.delay)
-    pace = reply.pace or world.settings.pace
     return await deliver(
-        sink, spoken.events(), strikes, world.clock, pace=pace, finish=spoken.finish
+        sink,
+        spoken.events(),
+        strikes,
+        world.clock,
+        delay=reply.delay,
+        pace=reply.pace or world.settings.pace,
+        finish=spoken.finish,
     )

@@ -232,7 +232,6 @@ class Connection:
             self._to_say -= 1
 
     async def _grow_old(self) -> None:
-        # Real time: a virtual clock that flows would be at the end of the session at once.
         await self._world.clock.until(self._expires_at)
         minutes = self._world.settings.connection_seconds / 60
         async with self._turn:

@@ -1,0 +1,202 @@
+"""What can happen to a conversation: every fact that a ledger takes, and nothing else.
+
+A fact is past tense, frozen, and holds at most one wire item, as the bytes that came. It names
+others by position: `seq`, counted from 1 in the order of the ledger. What follows from a fact is
+decided in `ledger`; how facts are kept is in `records`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core.outcomes import Outcome
+
+Seq: TypeAlias = int
+"""The position of a fact in its ledger. It is the only identity there is."""
+
+START: Seq = 0
+"""The position before the first fact: nothing has been said."""
+
+
+class By(Enum):
+    """Who gave an item."""
+
+    USER = "user"
+    MODEL = "model"
+    TOOL = "tool"
+    IMPORT = "import"
+    REWRITE = "rewrite"
+    """The caller's filter, or a compaction: it was sent in place of others, and is on no path of
+    its own."""
+
+
+class Mode(Enum):
+    """How the provider is told what came before."""
+
+    CHAIN = "previous_response_id"
+    """Each response names the one before it: a tree. The first request of a chain names none."""
+    CONVERSATION = "conversation"
+    """The provider keeps one list and appends to it."""
+    FULL = "full"
+    """Everything is sent every time."""
+
+
+class Ending(Enum):
+    """How a response ended."""
+
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    """Ended early by a limit; it can be continued."""
+    FAILED = "failed"
+    """The provider gave up; nothing of it can be continued."""
+    CUT = "cut"
+    """We stopped hearing it. What came before is known, and the rest is not."""
+
+
+class Removal(Enum):
+    """Why items left the conversation."""
+
+    ROLLBACK = "rollback"
+    COMPACTION = "compaction"
+
+
+class Fact(Struct, frozen=True, kw_only=True, gc=False, tag_field="fact"):
+    """The root of every fact."""
+
+
+class Opened(Fact, tag="opened"):
+    """The ledger began. Always the first fact, and only the first."""
+
+    dialect: str
+
+
+class ItemAdded(Fact, tag="item_added"):
+    """An item joined the conversation."""
+
+    item: bytes
+    by: By
+    after: Seq | None = None
+    """The link it follows; None is the tip. What a filter gave follows nothing."""
+
+
+class CallStarted(Fact, tag="call_started"):
+    """The effect of a call may begin from here on."""
+
+    call: Seq
+    slot: int = 0
+    """Which call of the item, where an item holds several."""
+
+
+class CallSettled(Fact, tag="call_settled"):
+    """The output of a call is ours, and durable."""
+
+    call: Seq
+    item: bytes
+    slot: int = 0
+    outcome: Outcome = Outcome.FINISHED
+
+
+class RequestPrepared(Fact, tag="request_prepared"):
+    """A request was built, and proven whole."""
+
+    mode: Mode
+    base: Seq
+    """The response that everything before `sent` ended with; `START` for none."""
+    covers: Seq
+    """The tip it was built from: what was said up to here is in it."""
+    sent: tuple[Seq, ...]
+    """The items it adds to what `base` left, in the order sent."""
+    anchor: str | None = None
+    """The response id or conversation id that the provider is to continue; None sends all."""
+
+
+class RequestSent(Fact, tag="request_sent"):
+    """The request is leaving: from here on the provider may have it."""
+
+    request: Seq
+
+
+class RequestAccepted(Fact, tag="request_accepted"):
+    """The provider has the items of a request, though no answer of it ended here."""
+
+    request: Seq
+
+
+class RequestRejected(Fact, tag="request_rejected"):
+    """The provider refused the request, or does not have it: as if it had not been sent."""
+
+    request: Seq
+    reason: str = ""
+
+
+class RequestLost(Fact, tag="request_lost"):
+    """No answer was seen. The provider may have the request, or not."""
+
+    request: Seq
+    reason: str = ""
+
+
+class ResponseOpened(Fact, tag="response_opened"):
+    """The provider began to answer."""
+
+    request: Seq
+    id: str | None = None
+    """None where it was read back from a conversation, which does not tell."""
+
+
+class ItemCompleted(Fact, tag="item_completed"):
+    """The model said an item to its end."""
+
+    response: Seq
+    item: bytes
+
+
+class ResponseEnded(Fact, tag="response_ended"):
+    """The response is over."""
+
+    response: Seq
+    ending: Ending = Ending.COMPLETED
+
+
+class ItemsRemoved(Fact, tag="items_removed"):
+    """What was said is no longer part of the conversation; it stays in the ledger."""
+
+    by: Removal
+    to: Seq = START
+    """Rollback: the link that is the tip now. Compaction: the last link that goes."""
+    replaced: tuple[Seq, ...] = ()
+    """Compaction: the items that stand in for what went."""
+
+
+class AnchorAdopted(Fact, tag="anchor_adopted"):
+    """The conversation goes on from something at the provider that we never saw."""
+
+    mode: Mode
+    anchor: str
+
+
+class AnchorLost(Fact, tag="anchor_lost"):
+    """The provider no longer knows a response or a conversation."""
+
+    anchor: str
+
+
+AnyFact: TypeAlias = (
+    Opened
+    | ItemAdded
+    | CallStarted
+    | CallSettled
+    | RequestPrepared
+    | RequestSent
+    | RequestAccepted
+    | RequestRejected
+    | RequestLost
+    | ResponseOpened
+    | ItemCompleted
+    | ResponseEnded
+    | ItemsRemoved
+    | AnchorAdopted
+    | AnchorLost
+)

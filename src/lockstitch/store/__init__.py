@@ -1,0 +1,1 @@
+"""Where conversations are kept: SQLite, PostgreSQL or memory, behind one contract."""

@@ -24,3 +24,15 @@ class CannotMend(LockstitchError):
 
 class CannotTrim(LockstitchError):
     """The caller asked to keep more than fits within the limits."""
+
+
+class NotAnItem(LockstitchError):
+    """The caller passed bytes that are no wire item."""
+
+
+class IllegalFact(LockstitchError):
+    """The caller appended what cannot have happened; the ledger is as it was."""
+
+
+class BrokenPair(LockstitchError):
+    """The caller's rewrite of a request would part a call from its output; nothing was recorded."""

@@ -66,13 +66,13 @@ class Fact(Struct, frozen=True, kw_only=True, gc=False, tag_field="fact"):
     """The root of every fact."""
 
 
-class Opened(Fact, tag="opened"):
+class Opened(Fact, frozen=True, tag="opened"):
     """The ledger began. Always the first fact, and only the first."""
 
     dialect: str
 
 
-class ItemAdded(Fact, tag="item_added"):
+class ItemAdded(Fact, frozen=True, tag="item_added"):
     """An item joined the conversation."""
 
     item: bytes
@@ -81,7 +81,7 @@ class ItemAdded(Fact, tag="item_added"):
     """The link it follows; None is the tip. What a filter gave follows nothing."""
 
 
-class CallStarted(Fact, tag="call_started"):
+class CallStarted(Fact, frozen=True, tag="call_started"):
     """The effect of a call may begin from here on."""
 
     call: Seq
@@ -89,7 +89,7 @@ class CallStarted(Fact, tag="call_started"):
     """Which call of the item, where an item holds several."""
 
 
-class CallSettled(Fact, tag="call_settled"):
+class CallSettled(Fact, frozen=True, tag="call_settled"):
     """The output of a call is ours, and durable."""
 
     call: Seq
@@ -98,12 +98,12 @@ class CallSettled(Fact, tag="call_settled"):
     outcome: Outcome = Outcome.FINISHED
 
 
-class RequestPrepared(Fact, tag="request_prepared"):
+class RequestPrepared(Fact, frozen=True, tag="request_prepared"):
     """A request was built, and proven whole."""
 
     mode: Mode
     base: Seq
-    """The response that everything before `sent` ended with; `START` for none."""
+    """The request whose answer is everything before `sent`; `START` for none."""
     covers: Seq
     """The tip it was built from: what was said up to here is in it."""
     sent: tuple[Seq, ...]
@@ -112,33 +112,33 @@ class RequestPrepared(Fact, tag="request_prepared"):
     """The response id or conversation id that the provider is to continue; None sends all."""
 
 
-class RequestSent(Fact, tag="request_sent"):
+class RequestSent(Fact, frozen=True, tag="request_sent"):
     """The request is leaving: from here on the provider may have it."""
 
     request: Seq
 
 
-class RequestAccepted(Fact, tag="request_accepted"):
-    """The provider has the items of a request, though no answer of it ended here."""
+class RequestAccepted(Fact, frozen=True, tag="request_accepted"):
+    """The provider has the items of a request, and no answer to it was seen or made."""
 
     request: Seq
 
 
-class RequestRejected(Fact, tag="request_rejected"):
+class RequestRejected(Fact, frozen=True, tag="request_rejected"):
     """The provider refused the request, or does not have it: as if it had not been sent."""
 
     request: Seq
     reason: str = ""
 
 
-class RequestLost(Fact, tag="request_lost"):
+class RequestLost(Fact, frozen=True, tag="request_lost"):
     """No answer was seen. The provider may have the request, or not."""
 
     request: Seq
     reason: str = ""
 
 
-class ResponseOpened(Fact, tag="response_opened"):
+class ResponseOpened(Fact, frozen=True, tag="response_opened"):
     """The provider began to answer."""
 
     request: Seq
@@ -146,21 +146,21 @@ class ResponseOpened(Fact, tag="response_opened"):
     """None where it was read back from a conversation, which does not tell."""
 
 
-class ItemCompleted(Fact, tag="item_completed"):
+class ItemCompleted(Fact, frozen=True, tag="item_completed"):
     """The model said an item to its end."""
 
-    response: Seq
+    request: Seq
     item: bytes
 
 
-class ResponseEnded(Fact, tag="response_ended"):
+class ResponseEnded(Fact, frozen=True, tag="response_ended"):
     """The response is over."""
 
-    response: Seq
+    request: Seq
     ending: Ending = Ending.COMPLETED
 
 
-class ItemsRemoved(Fact, tag="items_removed"):
+class ItemsRemoved(Fact, frozen=True, tag="items_removed"):
     """What was said is no longer part of the conversation; it stays in the ledger."""
 
     by: Removal
@@ -170,14 +170,14 @@ class ItemsRemoved(Fact, tag="items_removed"):
     """Compaction: the items that stand in for what went."""
 
 
-class AnchorAdopted(Fact, tag="anchor_adopted"):
+class AnchorAdopted(Fact, frozen=True, tag="anchor_adopted"):
     """The conversation goes on from something at the provider that we never saw."""
 
     mode: Mode
     anchor: str
 
 
-class AnchorLost(Fact, tag="anchor_lost"):
+class AnchorLost(Fact, frozen=True, tag="anchor_lost"):
     """The provider no longer knows a response or a conversation."""
 
     anchor: str

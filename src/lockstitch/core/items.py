@@ -28,6 +28,8 @@ class Part(Enum):
     """A message from outside: user, system, developer."""
     REFERENCE = "reference"
     """A pointer to an item that only the provider has; it may stand for anything."""
+    COMPACTION = "compaction"
+    """The provider's own summary: it stands for everything before it."""
     OTHER = "other"
     """A type we do not know. It passes through, and proves nothing."""
 
@@ -54,6 +56,9 @@ class Item(Struct, frozen=True, gc=False):
     """The id of a call whose id also joins it to its output."""
     misplaced: bool = False
     """An output that stands in a message of the wrong side."""
+    carried: bool = False
+    """Reasoning that carries its content with it (encrypted). Without, it is only a reference to
+    what one provider keeps."""
 
 
 class Place(Struct, frozen=True, order=True, gc=False):

@@ -60,6 +60,9 @@ class Record(Struct, frozen=True, gc=False):
     """When it was kept, in seconds since 1970; a store fills it in where it is None."""
 
 
+SEALED = b"\0LS"
+"""What the payload of an encrypted record begins with: no JSON does. `lockstitch.store` seals."""
+
 _WITH_ITEM = (ItemAdded, CallSettled, ItemCompleted)
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
@@ -78,6 +81,11 @@ def decoded(record: Record) -> AnyFact:
     try:
         fact: Any = _decoder.decode(record.payload)
     except msgspec.DecodeError as error:
+        if record.payload.startswith(SEALED):
+            raise UnreadableRecord(
+                f"Entry {record.seq} is encrypted, and the store was opened without its key. "
+                "Set LOCKSTITCH_STORE_KEY or LOCKSTITCH_STORE_KEY_FILE, or pass keys."
+            ) from None
         raise UnreadableRecord(
             f"Entry {record.seq} cannot be read: {error}. It was written by a newer version of "
             "Lockstitch, or is damaged. Upgrade, or restore a backup."

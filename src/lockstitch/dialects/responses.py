@@ -34,6 +34,7 @@ ITEM_TYPES: Final = frozenset(
 """Every type this dialect knows; others pass through."""
 
 _OTHER_ITEM: Final = Item(Part.OTHER)
+_COMPACTION_ITEM: Final = Item(Part.COMPACTION)
 
 # Bound once: members of an enum are slow to look up, and `classify` runs for every item.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
@@ -54,6 +55,7 @@ class Fields(msgspec.Struct, gc=False):
     approval_request_id: Any = None
     execution: Any = None
     output: Any = None
+    encrypted_content: Any = None
 
 
 def classify(fields: Fields, slot: int = 0) -> Item:
@@ -76,11 +78,14 @@ def classify(fields: Fields, slot: int = 0) -> Item:
     if family is not None:
         return _output(fields, family, item_id, slot)
     if kind == "reasoning":
-        return Item(_REASONING, None, None, None, item_id, None, slot)
+        carried = bool(fields.encrypted_content)
+        return Item(_REASONING, id=item_id, slot=slot, carried=carried)
     if kind == "item_reference":
         return Item(_REFERENCE, id=item_id, slot=slot)
     if kind in families.SELF_CONTAINED:
         return Item(_MODEL, id=item_id, slot=slot)
+    if kind == "compaction":
+        return _COMPACTION_ITEM
     return _OTHER_ITEM  # nothing is known of it, not even what its id means
 
 
@@ -156,6 +161,7 @@ class Responses(OwnItems):
                     get("approval_request_id"),
                     get("execution"),
                     get("output"),
+                    get("encrypted_content"),
                 )
             ),
         )

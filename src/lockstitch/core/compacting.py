@@ -1,0 +1,38 @@
+"""Where a conversation may be cut: behind which links, so that nothing is torn apart.
+
+The cut itself is a fact, `ItemsRemoved`; this only finds the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lockstitch.core.arranging import arranged
+from lockstitch.core.facts import START, Seq
+from lockstitch.core.ledger import Ledger
+from lockstitch.core.links import back
+from lockstitch.core.trimming import cut_points, newest
+
+
+def cut_behind(
+    ledger: Ledger, limits: Sequence[tuple[Callable[[Seq], int], int]], *, tip: Seq | None = None
+) -> Seq:
+    """The link behind which the newest part begins that fits the limits; `START` if all fits.
+
+    ``limits`` are pairs of the cost of one entry and the most that all may cost. Where not even
+    the newest whole part fits, the cut is behind the tip itself, and nothing is left."""
+    tip = ledger.tip if tip is None else tip
+    links = [link for link, _ in back(ledger.links, tip)][::-1]
+    found = arranged(ledger, links)
+    entries = found.entries
+    ends_at = {start: link.seq for start, link in zip(found.starts[1:], links, strict=False)}
+    ends_at[len(entries)] = tip
+    whole = cut_points([ledger.parts(seq) for seq in entries])
+    allowed = [may and (at == 0 or at in ends_at) for at, may in enumerate(whole)]
+    if found.unsettled:
+        # A call without its output stays, with what follows it: its output is still to come.
+        waiting = {call.seq for call in found.unsettled}
+        first_open = next(at for at, seq in enumerate(entries) if seq in waiting)
+        allowed[first_open + 1 :] = [False] * (len(allowed) - first_open - 1)
+    costs = [(lambda at, cost=cost: cost(entries[at]), most) for cost, most in limits]
+    first = newest(allowed, costs)
+    return START if first == 0 else ends_at[first]

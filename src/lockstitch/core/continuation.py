@@ -1,0 +1,258 @@
+"""What to send next: decided from the ledger, and proven whole before it is returned.
+
+The provider has everything through its position; what lies after it is sent. Nothing is compared
+and nothing is remembered as sent, so nothing can be dropped or sent twice. Rewriting what was
+planned is in `filtering`; a history that a client resends is in `matching`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core import rules
+from lockstitch.core.arranging import Sending, arranged, context, sent_parts, travelling
+from lockstitch.core.calls import Call
+from lockstitch.core.exchanges import Exchange, Standing
+from lockstitch.core.facts import START, Mode, Seq
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Item
+from lockstitch.core.ledger import Ledger
+from lockstitch.core.links import Adoption, Link, back
+from lockstitch.core.pairing import Pairing
+
+
+class Why(Enum):
+    """Why everything is sent."""
+
+    START = "the provider has nothing yet"
+    FULL_INPUT = "everything is sent every time"
+    ANCHOR_LOST = "the provider no longer has what came before"
+    BRANCHED = "the provider's conversation went another way"
+    COMPACTED = "a new chain begins"
+
+
+class Reason(Enum):
+    """Why nothing can be sent."""
+
+    NOTHING_NEW = "nothing was said since the last answer; add an item first"
+    STILL_ANSWERING = "an answer is still coming; end it, or record that it was cut"
+    IN_FLIGHT = "a request to this conversation is under way; record what becomes of it first"
+    UNKNOWN_CHAIN = "the provider lost a chain of which this ledger never saw the beginning"
+    NOT_WHOLE = "the context would not be whole"
+
+
+class Continue(Struct, frozen=True, kw_only=True):
+    """Send these items behind this anchor."""
+
+    mode: Mode
+    anchor: str
+    """The response id, or the conversation id."""
+    base: Seq
+    tip: Seq
+    items: tuple[Sending, ...]
+
+
+class Replay(Struct, frozen=True, kw_only=True):
+    """Send everything: what `base` left, then these items. In conversation mode: to a new
+    conversation, or to the empty one that was named."""
+
+    mode: Mode
+    why: Why
+    base: Seq
+    tip: Seq
+    items: tuple[Sending, ...]
+    anchor: str | None = None
+    """An empty conversation of the provider, where one was named."""
+
+    def before(self, ledger: Ledger) -> list[Sending]:
+        """What goes before the items."""
+        return travelling(ledger, context(ledger, self.base))
+
+
+class SettleFirst(Struct, frozen=True):
+    """These calls have no output: settle them, then plan again."""
+
+    calls: tuple[Call, ...]
+
+    def __str__(self) -> str:
+        count = len(self.calls)
+        named = ", ".join(call.named for call in self.calls)
+        return f"{count} call{'s have' if count > 1 else ' has'} no output: {named}. Settle first."
+
+
+class ReadBack(Struct, frozen=True, kw_only=True):
+    """A request to this conversation was lost: list its items behind ``after`` (all of them, if
+    that is None), and record with `matching.found` what is there. Then plan again."""
+
+    conversation: str
+    request: Seq
+    after: str | None
+
+
+class Refuse(Struct, frozen=True, kw_only=True):
+    """Nothing can be sent, and why."""
+
+    reason: Reason
+    findings: tuple[Finding, ...] = ()
+
+    def __str__(self) -> str:
+        found = "; ".join(finding.message for finding in self.findings)
+        return f"{self.reason.value}{': ' if found else ''}{found}"
+
+
+Plan: TypeAlias = Continue | Replay | SettleFirst | ReadBack | Refuse
+
+
+def plan(
+    ledger: Ledger, mode: Mode, *, tip: Seq | None = None, conversation: str | None = None
+) -> Plan:
+    """What to send next, from ``tip``; ``conversation`` names the provider's, in that mode."""
+    tip = ledger.tip if tip is None else tip
+    if conversation is not None and mode is Mode.CONVERSATION:
+        last = ledger.last_in.get(conversation)
+        if last is not None and last.standing is Standing.LOST:
+            return _read_back(ledger, conversation, last)
+        if last is not None and last.in_flight:
+            return Refuse(reason=Reason.IN_FLIGHT)
+    tail: list[Link] = []
+    base: Exchange | Adoption | None = None
+    restarted = False
+    for link, restarted in back(ledger.links, tip):
+        if isinstance(link, Exchange):
+            if link.in_flight:
+                return Refuse(reason=Reason.STILL_ANSWERING)
+            if link.standing is Standing.ACCEPTED and not restarted:
+                base = link
+                break
+        elif isinstance(link, Adoption):
+            base = link
+            break
+        tail.append(link)
+    tail.reverse()
+    waiting = base.open if isinstance(base, Exchange) else ()
+    found = arranged(ledger, tail, waiting)
+    if found.unsettled:
+        return SettleFirst(tuple(found.unsettled))
+    items = travelling(ledger, found.entries)
+    if not items:
+        return Refuse(reason=Reason.NOTHING_NEW)
+    ground = _Ground(
+        ledger=ledger,
+        mode=mode,
+        conversation=conversation if mode is Mode.CONVERSATION else None,
+        tip=tip,
+        base=base,
+        restarted=restarted,
+    )
+    return _send(ground, tuple(items))
+
+
+class _Ground(Struct, frozen=True, kw_only=True):
+    """What a plan stands on."""
+
+    ledger: Ledger
+    mode: Mode
+    conversation: str | None
+    tip: Seq
+    base: Exchange | Adoption | None
+    restarted: bool
+
+
+def _send(on: _Ground, items: tuple[Sending, ...]) -> Plan:
+    anchor = _anchor(on)
+    base = on.base.seq if on.base is not None else START
+    if anchor is not None:
+        plan = Continue(mode=on.mode, anchor=anchor, base=base, tip=on.tip, items=items)
+        return _unproven(on.ledger, on.base, items) or plan
+    if isinstance(on.base, Adoption):
+        return Refuse(reason=Reason.UNKNOWN_CHAIN)
+    why = _why(on)
+    empty = on.conversation if on.conversation not in on.ledger.positions else None
+    whole = Replay(mode=on.mode, why=why, base=base, tip=on.tip, items=items, anchor=empty)
+    if why is Why.FULL_INPUT:
+        # What came before was proven when it was sent, and has not changed since.
+        return _unproven(on.ledger, on.base, items) or whole
+    return _unproven(on.ledger, None, [*whole.before(on.ledger), *items]) or whole
+
+
+def _anchor(on: _Ground) -> str | None:
+    """What the provider can continue from, if it has anything."""
+    base = on.base
+    if base is None or on.mode is Mode.FULL:
+        return None
+    if isinstance(base, Adoption):
+        known = base.anchor if base.mode is on.mode else None
+        if on.mode is Mode.CONVERSATION and known != on.conversation:
+            return None
+    elif on.mode is Mode.CONVERSATION:
+        there = on.conversation is not None and on.ledger.positions.get(on.conversation) is base
+        known = on.conversation if there else None
+    else:
+        known = base.id
+    return known if known not in on.ledger.lost_anchors else None
+
+
+def _why(on: _Ground) -> Why:
+    if on.mode is Mode.FULL:
+        return Why.FULL_INPUT
+    if on.restarted:
+        return Why.COMPACTED
+    if on.base is None:
+        return Why.START
+    if on.mode is Mode.CONVERSATION and on.conversation not in on.ledger.lost_anchors:
+        return Why.BRANCHED if on.conversation in on.ledger.positions else Why.START
+    return Why.ANCHOR_LOST
+
+
+def _read_back(ledger: Ledger, conversation: str, lost: Exchange) -> ReadBack:
+    """Behind the last item that the provider is known to have in this conversation."""
+    after = None
+    base = ledger.links[lost.base]
+    while after is None and isinstance(base, Exchange) and base.anchor == conversation:
+        if base.said:
+            item = ledger.parts(base.said[-1])[0]
+            after = item.id or item.joining_id
+        base = ledger.links[base.base]
+    return ReadBack(conversation=conversation, request=lost.seq, after=after)
+
+
+NO_OUTPUT = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE})
+
+
+def _unproven(
+    ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sending]
+) -> Plan | None:
+    """What is wrong with these items behind what ``base`` left, as a plan; None if nothing is."""
+    findings = prove(ledger, base, [sent_parts(ledger, sending) for sending in items])
+    if not findings:
+        return None
+    if all(finding.rule in NO_OUTPUT for finding in findings):
+        calls = [ledger.call(finding.key or "") for finding in findings]
+        if all(calls):
+            return SettleFirst(tuple(call for call in calls if call is not None))
+    return Refuse(reason=Reason.NOT_WHOLE, findings=tuple(findings))
+
+
+def prove(
+    ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sequence[Item]]
+) -> list[Finding]:
+    """What would be wrong with the context that these core items make behind ``base``."""
+    pairing: Pairing | None = Pairing(ledger.reading.order)
+    while pairing is not None:
+        last = pairing
+        at = entry = -1
+        if isinstance(base, Exchange):
+            for call in base.open:
+                if call.seq != entry:  # calls of one message stand at one place
+                    entry = call.seq
+                    at += 1
+                last.add(call.item, at)
+        for parts in items:
+            at += 1
+            for item in parts:
+                last.add(item, at)
+        pairing = last.again()
+    return last.finish(anchored=isinstance(base, Adoption))

@@ -1,0 +1,122 @@
+"""A request and what came of it, with its life as a table.
+
+Everything that decides what may happen to a request next lives in this file. A step missing from
+a row is illegal in that state; there is no default. docs/architecture.md draws it from here."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from lockstitch.core.calls import Call, Life
+from lockstitch.core.facts import Ending, Mode, Seq
+
+
+class Standing(Enum):
+    """How a request stands with the provider."""
+
+    PREPARED = "prepared"
+    """Built, and not sent."""
+    SENT = "sent"
+    """On its way: the provider may have it."""
+    ANSWERING = "answering"
+    """The provider began to answer."""
+    ACCEPTED = "accepted"
+    """The provider has it, and its answer: the position moves."""
+    REJECTED = "rejected"
+    """The provider does not have it: as if it had not been sent."""
+    LOST = "lost"
+    """Nobody here knows."""
+
+
+class Move(Enum):
+    """What happens to a request."""
+
+    SEND = "send"
+    OPEN = "open"
+    SAY = "say"
+    """An item of the answer is whole."""
+    END = "end"
+    FAIL = "fail"
+    ACCEPT = "accept"
+    REJECT = "reject"
+    LOSE = "lose"
+
+
+_S, _M = Standing, Move
+
+STANDING: Final[dict[Standing, dict[Move, Standing]]] = {
+    _S.PREPARED: {_M.SEND: _S.SENT, _M.REJECT: _S.REJECTED},
+    _S.SENT: {
+        _M.OPEN: _S.ANSWERING,
+        _M.ACCEPT: _S.ACCEPTED,
+        _M.REJECT: _S.REJECTED,
+        _M.LOSE: _S.LOST,
+    },
+    _S.ANSWERING: {
+        _M.SAY: _S.ANSWERING,
+        _M.END: _S.ACCEPTED,
+        _M.FAIL: _S.REJECTED,
+        _M.REJECT: _S.REJECTED,
+        _M.LOSE: _S.LOST,
+    },
+    # What was lost may be found: read back from a conversation, or retrieved by its id.
+    _S.LOST: {
+        _M.OPEN: _S.ANSWERING,
+        _M.ACCEPT: _S.ACCEPTED,
+        _M.REJECT: _S.REJECTED,
+        _M.LOSE: _S.LOST,
+    },
+    _S.ACCEPTED: {},
+    _S.REJECTED: {},
+}
+
+MOVE_OF_ENDING: Final = {
+    Ending.COMPLETED: Move.END,
+    Ending.INCOMPLETE: Move.END,
+    Ending.FAILED: Move.FAIL,
+    Ending.CUT: Move.LOSE,
+}
+
+
+class Exchange(Struct, eq=False):
+    """A request and its answer. It is also a link of the tree: what is said next follows it."""
+
+    seq: Seq
+    parent: Seq
+    """The link it was built from: everything up to here is in it."""
+    depth: int
+    mode: Mode
+    base: Seq
+    sent: tuple[Seq, ...]
+    anchor: str | None
+    standing: Standing = Standing.PREPARED
+    id: str | None = None
+    """The response's id, once it began."""
+    said: list[Seq] = []
+    """The items of the answer that are whole."""
+    calls: list[Call] = []
+    """The calls among them."""
+    open: list[Call] = []
+    """Calls that the provider waits for, once the answer ended."""
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.seq} {self.id or ''} {self.standing.value}>"
+
+    @property
+    def in_flight(self) -> bool:
+        return self.standing is Standing.SENT or self.standing is Standing.ANSWERING
+
+    @property
+    def kept(self) -> bool:
+        """Does an answer that never ended count? Only where a call of it may have had its effect:
+        then what the model said is evidence, and must not be forgotten."""
+        return any(call.life is not Life.ANNOUNCED for call in self.calls)
+
+    def unanswered(self) -> list[Call]:
+        """The calls of which the answer does not hold the output itself, as for those that the
+        provider ran."""
+        said = set(self.said)
+        return [call for call in self.calls if call.output not in said]

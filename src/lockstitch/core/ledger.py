@@ -1,0 +1,506 @@
+"""The ledger of one conversation: facts in, state derived.
+
+`append` is the only way in. It checks everything, then changes everything. What to send next is
+decided in `continuation`; walking the tree is in `paths`; `lockstitch.Ledger` is this class with
+a dialect chosen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from lockstitch.core.calls import Call, Life, Step
+from lockstitch.core.errors import IllegalFact
+from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
+from lockstitch.core.facts import (
+    START,
+    AnchorAdopted,
+    AnchorLost,
+    AnyFact,
+    By,
+    CallSettled,
+    CallStarted,
+    ItemAdded,
+    ItemCompleted,
+    ItemsRemoved,
+    Mode,
+    Opened,
+    Removal,
+    RequestAccepted,
+    RequestLost,
+    RequestPrepared,
+    RequestRejected,
+    RequestSent,
+    ResponseEnded,
+    ResponseOpened,
+    Seq,
+)
+from lockstitch.core.items import Item, Part
+from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
+from lockstitch.core.outcomes import Outcome
+from lockstitch.core.pairing import Order
+
+_CALL, _OUTPUT = Part.CALL, Part.OUTPUT
+_L = TypeVar("_L", bound="Ledger")
+
+
+class Reading(Struct, frozen=True):
+    """What a ledger must know of the dialect of its items."""
+
+    dialect: str
+    order: Order
+    read: Callable[[bytes], Sequence[Item]]
+    """The core items of one wire item. Raises `NotAnItem` where the bytes hold none."""
+
+
+class Ledger:
+    """An append-only sequence of facts, and everything that follows from them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self._facts: list[AnyFact] = []
+        self._parts: dict[Seq, Sequence[Item]] = {}
+        self.links: dict[Seq, Link] = {START: Beginning()}
+        self.tip: Seq = START
+        """The link that was reached last: what comes next follows it, unless told otherwise."""
+        self.calls: dict[tuple[Seq, int], Call] = {}
+        """Every call, by its entry and slot."""
+        self._calls_by_key: dict[str, list[Call]] = {}
+        self._answered: dict[Seq, tuple[Call, ...]] = {}
+        """The calls that an entry is the output of."""
+        self._entries_by_id: dict[str, Seq | list[Seq]] = {}
+        self._exchange_by_id: dict[str, Exchange] = {}
+        self.lost_anchors: set[str] = set()
+        self.positions: dict[str, Exchange] = {}
+        """For each of the provider's conversations: the last exchange that it holds."""
+        self.last_in: dict[str, Exchange] = {}
+        """For each of the provider's conversations: the last exchange that went there."""
+        self.append(Opened(dialect=reading.dialect))
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.reading.dialect}, {len(self._facts)} facts, tip {self.tip}>"
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    # --- what is known -------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> Sequence[AnyFact]:
+        """Every fact, in order; fact n stands at position n + 1."""
+        return self._facts
+
+    def fact(self, seq: Seq) -> AnyFact:
+        return self._facts[seq - 1]
+
+    def item(self, seq: Seq) -> bytes:
+        """The wire item of an entry, as it came."""
+        fact: Any = self._facts[seq - 1]
+        item: bytes = fact.item
+        return item
+
+    def parts(self, seq: Seq) -> Sequence[Item]:
+        """The core items of an entry."""
+        return self._parts[seq]
+
+    def parts_or_none(self, seq: Seq) -> Sequence[Item]:
+        """The core items of an entry; none for a fact that holds no item."""
+        return self._parts.get(seq, ())
+
+    def exchange(self, seq: Seq) -> Exchange:
+        """The exchange of a request."""
+        link = self.links.get(seq)
+        if not isinstance(link, Exchange):
+            raise IllegalFact(f"Entry {seq} is no request.")
+        return link
+
+    def response(self, id: str) -> Exchange | None:
+        """The exchange whose response has this id."""
+        return self._exchange_by_id.get(id)
+
+    def answered_by(self, seq: Seq) -> tuple[Call, ...]:
+        """The calls that this entry is the output of."""
+        return self._answered.get(seq, ())
+
+    def call(self, key: str, *, at: Seq | None = None) -> Call | None:
+        """The newest call with this id on the path to ``at`` (the tip)."""
+        for call in reversed(self._calls_by_key.get(key, ())):
+            if self.on_path(call.link, self.tip if at is None else at):
+                return call
+        return None
+
+    def entries_with_id(self, id: str) -> Sequence[Seq]:
+        """The entries whose item has this id of its own."""
+        found = self._entries_by_id.get(id, ())
+        return (found,) if isinstance(found, int) else found
+
+    def on_path(self, seq: Seq, tip: Seq) -> bool:
+        """Is this link the tip, or before it?"""
+        depth = self.links[seq].depth
+        link = self.links[tip]
+        while link.depth > depth:
+            link = self.links[link.parent]
+        return link.seq == seq
+
+    def unsettled(self, tip: Seq | None = None) -> list[Call]:
+        """Calls since the last answer on the path that have no output in this ledger."""
+        found: list[Call] = []
+        link = self.links[self.tip if tip is None else tip]
+        while not isinstance(link, Beginning):
+            if isinstance(link, Exchange):
+                ended = link.standing is Standing.ACCEPTED
+                if ended or link.kept or link.standing is Standing.ANSWERING:
+                    calls = link.open if ended else link.calls
+                    found[:0] = [call for call in calls if call.output is None]
+                if ended:
+                    break
+            elif isinstance(link, Said):
+                found[:0] = [call for call in link.calls if call.output is None]
+            link = self.links[link.parent]
+        return found
+
+    def doubts(self) -> list[Exchange]:
+        """Requests of which it is not known how they ended: in flight, when the process that
+        sent them died, or lost."""
+        return [
+            link
+            for link in self.links.values()
+            if isinstance(link, Exchange) and (link.in_flight or link.standing is Standing.LOST)
+        ]
+
+    def state(self) -> bytes:
+        """Everything that was derived, as bytes: equal for equal ledgers."""
+        return msgspec.json.encode(
+            {
+                "tip": self.tip,
+                "links": [_plain(link) for link in self.links.values()],
+                "calls": [_plain(call) for call in self.calls.values()],
+                "answered": {str(k): [c.seq for c in v] for k, v in self._answered.items()},
+                "lost_anchors": sorted(self.lost_anchors),
+                "positions": {k: v.seq for k, v in self.positions.items()},
+                "last_in": {k: v.seq for k, v in self.last_in.items()},
+                "ids": self._entries_by_id,
+                "responses": {k: v.seq for k, v in self._exchange_by_id.items()},
+            }
+        )
+
+    # --- the door ------------------------------------------------------------------------------
+
+    def append(self, fact: AnyFact) -> Seq:
+        """Record ``fact``. A ledger that raised is exactly the ledger it was before."""
+        seq = len(self._facts) + 1
+        take = _TAKE.get(fact.__class__)
+        if take is None:
+            raise IllegalFact(f"{fact!r} is no fact that a ledger takes.")
+        take(self, seq, fact)
+        self._facts.append(fact)
+        return seq
+
+    def extend(self, facts: Iterable[AnyFact]) -> None:
+        """Append each; stops at the first that is not legal, and keeps those before it."""
+        for fact in facts:
+            self.append(fact)
+
+    # --- items ---------------------------------------------------------------------------------
+
+    def _opened(self, seq: Seq, fact: Opened) -> None:
+        if seq != 1:
+            raise IllegalFact("A ledger is opened once, by its first fact.")
+        if fact.dialect != self.reading.dialect:
+            raise IllegalFact(
+                f"The facts are of a ledger of {fact.dialect} items, and this one is of "
+                f"{self.reading.dialect}."
+            )
+
+    def _item_added(self, seq: Seq, fact: ItemAdded) -> None:
+        if fact.by is By.REWRITE:
+            self._parts[seq] = self.reading.read(fact.item)
+            return
+        parent = self.links.get(self.tip if fact.after is None else fact.after)
+        if parent is None:
+            raise IllegalFact(f"Entry {fact.after} is no link: nothing can follow it.")
+        parts = self.reading.read(fact.item)
+        answers: list[Call] = []
+        for item in parts:
+            if item.part is _OUTPUT and item.key is not None:
+                call = self._answered_on(parent.seq, item)
+                if fact.by is By.TOOL and (call is None or not call.allows(Step.SETTLE)):
+                    raise _not_waiting(item.key, call)
+                if call is not None:
+                    answers.append(call)
+        link = Said(seq, parent.seq, parent.depth + 1, (), tuple(answers))
+        link.calls = tuple(self._announce(seq, seq, parts))
+        for call in answers:
+            if call.allows(Step.SETTLE):
+                call.take(Step.SETTLE)
+                call.output, call.outcome = seq, Outcome.FINISHED
+        if answers:
+            self._answered[seq] = link.answers
+        self._keep_parts(seq, parts)
+        self.links[seq] = link
+        self.tip = seq
+
+    def _answered_on(self, tip: Seq, output: Item) -> Call | None:
+        """The call on this path that an output means: the newest under its key."""
+        assert output.key is not None
+        for call in reversed(self._calls_by_key.get(output.key, ())):
+            family = call.item.family
+            if (
+                family is not None
+                and output.family is not None
+                and family.accepts(output.family)
+                and self.on_path(call.link, tip)
+            ):
+                return call
+        return None
+
+    def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> list[Call]:
+        calls: list[Call] = []
+        for item in parts:
+            if item.part is _CALL and item.key is not None and not item.lone:
+                call = Call(seq, link, item)
+                calls.append(call)
+                self.calls[seq, item.slot] = call
+                self._calls_by_key.setdefault(item.key, []).append(call)
+                if item.alias is not None and item.alias != item.key:
+                    self._calls_by_key.setdefault(item.alias, []).append(call)
+        return calls
+
+    def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
+        self._parts[seq] = parts
+        for item in parts:
+            if item.id is not None:
+                known = self._entries_by_id.get(item.id)
+                if known is None:
+                    self._entries_by_id[item.id] = seq
+                elif isinstance(known, int):
+                    self._entries_by_id[item.id] = [known, seq]
+                else:
+                    known.append(seq)
+
+    # --- calls ---------------------------------------------------------------------------------
+
+    def _started(self, seq: Seq, fact: CallStarted) -> None:
+        call = self._call_at(fact.call, fact.slot)
+        if not call.allows(Step.START):
+            raise _not_waiting(call.named, call)
+        call.take(Step.START)
+
+    def _settled(self, seq: Seq, fact: CallSettled) -> None:
+        call = self._call_at(fact.call, fact.slot)
+        if not call.allows(Step.SETTLE):
+            raise _not_waiting(call.named, call)
+        if fact.outcome is Outcome.NEVER_STARTED and call.life is Life.STARTED:
+            # "Unknown" is never told as "did not run".
+            raise IllegalFact(
+                f"{call.named} was started: it cannot be settled as never started. Settle it "
+                "with the outcome unknown, or with its output."
+            )
+        parts = self.reading.read(fact.item)
+        family = call.item.family
+        if not any(
+            item.part is _OUTPUT
+            and item.key is not None
+            and item.key in (call.item.key, call.item.alias)
+            and family is not None
+            and item.family is not None
+            and family.accepts(item.family)
+            for item in parts
+        ):
+            raise IllegalFact(
+                f"The item that settles {call.named} is not its output. It needs type "
+                f"{family.output_type if family else 'of an output'} and the id of the call."
+            )
+        self._keep_parts(seq, parts)
+        call.take(Step.SETTLE)
+        call.output, call.outcome = seq, fact.outcome
+        self._answered[seq] = (call,)
+
+    def _call_at(self, seq: Seq, slot: int) -> Call:
+        call = self.calls.get((seq, slot))
+        if call is None:
+            raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
+        return call
+
+    # --- requests and their answers ------------------------------------------------------------
+
+    def _prepared(self, seq: Seq, fact: RequestPrepared) -> None:
+        parent = self.links.get(fact.covers)
+        if parent is None:
+            raise IllegalFact(f"Entry {fact.covers} is no link: no request can cover it.")
+        base = self.links.get(fact.base)
+        if not isinstance(base, Beginning | Adoption | Exchange):
+            raise IllegalFact(f"Entry {fact.base} is no request: nothing can be based on it.")
+        if isinstance(base, Exchange) and base.standing is not Standing.ACCEPTED:
+            raise IllegalFact(
+                f"Request {fact.base} is {base.standing.value}: only what the provider accepted "
+                "can be continued."
+            )
+        if not self.on_path(base.seq, parent.seq):
+            raise IllegalFact(f"Request {fact.base} is not on the path to entry {fact.covers}.")
+        for sent in fact.sent:
+            if sent not in self._parts:
+                raise IllegalFact(f"Entry {sent} holds no item: it cannot be sent.")
+        exchange = Exchange(
+            seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
+        )
+        if fact.mode is Mode.CONVERSATION:
+            if fact.anchor is None:
+                raise IllegalFact("A request to a conversation names the conversation.")
+            before = self.last_in.get(fact.anchor)
+            if before is not None and (before.in_flight or before.standing is Standing.LOST):
+                raise IllegalFact(
+                    f"Request {before.seq} to conversation {fact.anchor} is "
+                    f"{before.standing.value}: find out what became of it first."
+                )
+            self.last_in[fact.anchor] = exchange
+        self.links[seq] = exchange
+        self.tip = seq
+
+    def _move(self, seq: Seq, move: Move) -> Exchange:
+        """The exchange, if it may move so; nothing is changed."""
+        link = self.links.get(seq)
+        if not isinstance(link, Exchange):
+            raise IllegalFact(f"Entry {seq} is no request.")
+        if move not in STANDING[link.standing]:
+            raise IllegalFact(
+                f"Request {seq} is {link.standing.value}: it cannot {move.value} any more."
+            )
+        return link
+
+    def _sent(self, seq: Seq, fact: RequestSent) -> None:
+        self._move(fact.request, Move.SEND).standing = Standing.SENT
+
+    def _accepted(self, seq: Seq, fact: RequestAccepted) -> None:
+        exchange = self._move(fact.request, Move.ACCEPT)
+        self._accept(exchange)
+
+    def _rejected(self, seq: Seq, fact: RequestRejected) -> None:
+        self._move(fact.request, Move.REJECT).standing = Standing.REJECTED
+
+    def _lost(self, seq: Seq, fact: RequestLost) -> None:
+        self._move(fact.request, Move.LOSE).standing = Standing.LOST
+
+    def _response_opened(self, seq: Seq, fact: ResponseOpened) -> None:
+        exchange = self._move(fact.request, Move.OPEN)
+        if exchange.id is not None and exchange.id != fact.id:
+            raise IllegalFact(
+                f"Request {fact.request} is answered by response {exchange.id}, not {fact.id}."
+            )
+        exchange.standing = Standing.ANSWERING
+        exchange.id = fact.id
+        if fact.id is not None:
+            self._exchange_by_id[fact.id] = exchange
+
+    def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
+        exchange = self._move(fact.request, Move.SAY)
+        parts = self.reading.read(fact.item)
+        exchange.said.append(seq)
+        exchange.calls += self._announce(seq, exchange.seq, parts)
+        for item in parts:
+            if item.part is _OUTPUT and item.key is not None:
+                # The provider ran it, and its answer holds the output.
+                call = self._answered_on(exchange.seq, item)
+                if call is not None and call.allows(Step.SETTLE):
+                    call.take(Step.SETTLE)
+                    call.take(Step.DELIVER)
+                    call.output, call.outcome = seq, Outcome.FINISHED
+                    self._answered[seq] = (call,)
+        self._keep_parts(seq, parts)
+
+    def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:
+        move = MOVE_OF_ENDING[fact.ending]
+        exchange = self._move(fact.request, move)
+        if move is Move.END:
+            self._accept(exchange)
+        else:
+            exchange.standing = STANDING[exchange.standing][move]
+
+    def _accept(self, exchange: Exchange) -> None:
+        """The provider has it: the position moves, and what was sent is delivered."""
+        exchange.standing = Standing.ACCEPTED
+        for sent in exchange.sent:
+            for call in self._answered.get(sent, ()):
+                if call.allows(Step.DELIVER):
+                    call.take(Step.DELIVER)
+        exchange.open = exchange.unanswered()
+        base = self.links[exchange.base]
+        if isinstance(base, Exchange):
+            # The provider runs these itself, and may take more than one exchange for it.
+            exchange.open[:0] = [call for call in base.open if call.runs_at_provider]
+        if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
+            self.positions[exchange.anchor] = exchange
+
+    # --- what is gone --------------------------------------------------------------------------
+
+    def _removed(self, seq: Seq, fact: ItemsRemoved) -> None:
+        link = self.links.get(fact.to)
+        if link is None:
+            raise IllegalFact(f"Entry {fact.to} is no link of the conversation.")
+        if fact.by is Removal.ROLLBACK:
+            if fact.replaced:
+                raise IllegalFact("A rollback takes items away and puts none in their place.")
+            self.tip = fact.to
+            return
+        if fact.to != START and all(link.seq != fact.to for link, _ in back(self.links, self.tip)):
+            raise IllegalFact(f"Entry {fact.to} is not part of the conversation as it now is.")
+        for entry in fact.replaced:
+            if entry not in self._parts:
+                raise IllegalFact(f"Entry {entry} holds no item: it cannot stand for others.")
+        depth = self.links[self.tip].depth + 1
+        self.links[seq] = Compaction(seq, self.tip, depth, fact.to, fact.replaced)
+        self.tip = seq
+
+    def _adopted(self, seq: Seq, fact: AnchorAdopted) -> None:
+        if fact.mode is Mode.FULL:
+            raise IllegalFact("There is no anchor to adopt where everything is sent every time.")
+        if self.tip != START:
+            raise IllegalFact("An anchor that we never saw can only stand at the beginning.")
+        self.links[seq] = Adoption(seq, START, 1, fact.mode, fact.anchor)
+        self.tip = seq
+
+    def _anchor_lost(self, seq: Seq, fact: AnchorLost) -> None:
+        self.lost_anchors.add(fact.anchor)
+
+
+def _not_waiting(named: str, call: Call | None) -> IllegalFact:
+    if call is None:
+        return IllegalFact(f"No call {named} is on this path: its output cannot be taken.")
+    return IllegalFact(
+        f"{call.named} is {call.life.value}: its output is already in the ledger, and stays."
+    )
+
+
+def _plain(record: Struct) -> dict[str, Any]:
+    """A record as it goes into `Ledger.state`: calls by their place, not again in full."""
+    plain: dict[str, Any] = {"": type(record).__name__}
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if isinstance(value, list | tuple):
+            value = [[v.seq, v.slot] if isinstance(v, Call) else v for v in value]
+        plain[name] = value
+    return plain
+
+
+_Take = Callable[[Ledger, Seq, Any], None]
+
+_TAKE: Final[dict[type, _Take]] = {
+    Opened: Ledger._opened,
+    ItemAdded: Ledger._item_added,
+    CallStarted: Ledger._started,
+    CallSettled: Ledger._settled,
+    RequestPrepared: Ledger._prepared,
+    RequestSent: Ledger._sent,
+    RequestAccepted: Ledger._accepted,
+    RequestRejected: Ledger._rejected,
+    RequestLost: Ledger._lost,
+    ResponseOpened: Ledger._response_opened,
+    ItemCompleted: Ledger._item_completed,
+    ResponseEnded: Ledger._response_ended,
+    ItemsRemoved: Ledger._removed,
+    AnchorAdopted: Ledger._adopted,
+    AnchorLost: Ledger._anchor_lost,
+}

@@ -1,0 +1,80 @@
+"""The links of the tree: what a conversation is made of, each behind the one it follows.
+
+An `Exchange` (a request with its answer) is a link too. Links name their parents by position, so
+a fork is another link with the same parent, and nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core.calls import Call
+from lockstitch.core.exchanges import Exchange
+from lockstitch.core.facts import Mode, Seq
+
+
+class Said(Struct, eq=False):
+    """An item that somebody gave."""
+
+    seq: Seq
+    parent: Seq
+    depth: int
+    calls: tuple[Call, ...] = ()
+    """The calls it holds, where it was imported."""
+    answers: tuple[Call, ...] = ()
+    """The calls on its path that it is the output of."""
+
+
+class Compaction(Struct, eq=False):
+    """Where a new chain begins: everything through `to` went, and `replaced` stands for it."""
+
+    seq: Seq
+    parent: Seq
+    depth: int
+    to: Seq
+    replaced: tuple[Seq, ...]
+
+
+class Adoption(Struct, eq=False):
+    """Something at the provider that we never saw, and continue from."""
+
+    seq: Seq
+    parent: Seq
+    depth: int
+    mode: Mode
+    anchor: str
+
+
+class Beginning(Struct, eq=False):
+    """Before anything was said."""
+
+    seq: Seq = 0
+    parent: Seq = 0
+    depth: int = 0
+
+
+Link: TypeAlias = Said | Exchange | Compaction | Adoption | Beginning
+
+
+def back(links: Mapping[Seq, Link], tip: Seq) -> Iterator[tuple[Link, bool]]:
+    """The links from the tip back to where the conversation, as it now is, begins.
+
+    Each comes with whether a new chain has begun behind it. A compaction comes last, where what
+    it replaced by others would stand."""
+    passed: dict[Seq, Compaction] = {}
+    link = links[tip]
+    while not isinstance(link, Beginning):
+        compaction = passed.get(link.seq)
+        if compaction is not None:
+            yield compaction, True
+            return
+        if isinstance(link, Compaction):
+            passed[link.to] = link
+        else:
+            yield link, bool(passed)
+        link = links[link.parent]
+    if passed:
+        # Nothing was cut away but what stands before the first link.
+        yield passed[link.seq], True

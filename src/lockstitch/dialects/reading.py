@@ -1,0 +1,53 @@
+"""Wire items as bytes: how a ledger reads them in each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from lockstitch.core.errors import NotAnItem
+from lockstitch.core.items import Item
+from lockstitch.core.ledger import Reading
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.detection import DIALECTS, by_name
+from lockstitch.dialects.responses import Fields, classify
+
+_fields = msgspec.json.Decoder(Fields)
+_object = msgspec.json.Decoder(dict[str, Any])
+
+
+def decoded(item: bytes) -> Wire:
+    """The wire item in these bytes."""
+    try:
+        return _object.decode(item)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _no_item(item, error) from None
+
+
+def _read_responses(item: bytes) -> Sequence[Item]:
+    # Only what pairing looks at: a large output is never made into an object.
+    try:
+        return (classify(_fields.decode(item)),)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _no_item(item, error) from None
+
+
+def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
+    return lambda item: tuple(dialect.read(decoded(item)))
+
+
+def _no_item(item: bytes, error: Exception) -> NotAnItem:
+    shown = item[:40].decode("utf-8", "replace")
+    return NotAnItem(f"Not a wire item ({error}): {shown!r}. Pass the bytes of one JSON object.")
+
+
+READINGS: Final[dict[str, Reading]] = {
+    name: Reading(name, dialect.order, _reader(dialect)) for name, dialect in DIALECTS.items()
+} | {"responses": Reading("responses", DIALECTS["responses"].order, _read_responses)}
+
+
+def reading(name: str) -> Reading:
+    """How items of the dialect of that name are read."""
+    return READINGS[by_name(name).name]

@@ -1,0 +1,40 @@
+"""A new chain: the oldest part of a conversation goes, and nothing is torn apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lockstitch.core.compacting import cut_behind
+from lockstitch.core.errors import CannotTrim
+from lockstitch.core.facts import START, AnyFact, By, ItemsRemoved, Removal, Seq
+from lockstitch.ledgers.ledger import Ledger
+from lockstitch.ledgers.making import item_added
+
+
+def compacted(
+    of: Ledger,
+    *,
+    max_items: int | None = None,
+    max_bytes: int | None = None,
+    replaced: Sequence[Mapping[str, Any]] = (),
+) -> list[AnyFact]:
+    """The facts that the oldest part of the conversation went, so that the rest fits; no pair,
+    no group of calls and no reasoning is torn apart. ``replaced`` stands for what went.
+
+    Without limits everything goes, as after the provider's own compaction. No facts: it fits."""
+    limits: list[tuple[Callable[[Seq], int], int]] = []
+    if max_items is not None:
+        limits.append((lambda seq: 1, max_items))
+    if max_bytes is not None:
+        limits.append((lambda seq: len(of.item(seq)), max_bytes))
+    waiting = of.unsettled()
+    if waiting and not limits:
+        named = ", ".join(call.named for call in waiting)
+        raise CannotTrim(f"Calls that have no output cannot go: {named}. Settle them first.")
+    to = cut_behind(of, limits) if limits else of.tip
+    if to == START:
+        return []
+    summary: list[AnyFact] = [item_added(item, By.REWRITE) for item in replaced]
+    entries = tuple(range(len(of) + 1, len(of) + 1 + len(summary)))
+    return [*summary, ItemsRemoved(by=Removal.COMPACTION, to=to, replaced=entries)]

@@ -1,0 +1,78 @@
+"""After a lost send to a conversation: what the provider really has, as facts.
+
+A conversation is a list, so a request must not be sent there again before it is known whether it
+arrived. The driver lists the items behind the last one that was known (`ReadBack`); this says
+what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockstitch.core.arranging import context, travelling
+from lockstitch.core.continuation import ReadBack
+from lockstitch.core.errors import LockstitchError
+from lockstitch.core.exchanges import Exchange
+from lockstitch.core.facts import (
+    AnyFact,
+    RequestAccepted,
+    RequestRejected,
+    ResponseEnded,
+    ResponseOpened,
+    Seq,
+)
+from lockstitch.dialects.likeness import likeness
+from lockstitch.ledgers.ledger import Ledger
+from lockstitch.ledgers.making import item_completed
+
+
+class ConversationChanged(LockstitchError):
+    """Somebody else wrote to the provider's conversation; nothing was recorded."""
+
+
+def found(of: Ledger, asked: ReadBack, listed: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
+    """What became of a lost request, given the items that the provider lists, oldest first."""
+    request = of.exchange(asked.request)
+    known, sent = _expected(of, request)
+    if not _begins_with(of, listed, known):
+        raise _changed(asked, len(listed))
+    news = listed[len(known) :]
+    if not news:
+        reason = "its items are not in the conversation"
+        return [RequestRejected(request=request.seq, reason=reason)]
+    if not _begins_with(of, news, [*sent, *request.said]):
+        raise _changed(asked, len(news))
+    if len(news) == len(sent):
+        return [RequestAccepted(request=request.seq)]
+    opened = ResponseOpened(request=request.seq, id=request.id)
+    said = news[len(sent) + len(request.said) :]
+    items = [item_completed(request.seq, item) for item in said]
+    return [opened, *items, ResponseEnded(request=request.seq)]
+
+
+def _expected(of: Ledger, request: Exchange) -> tuple[list[Seq], list[Seq]]:
+    """What the listing holds in any case, and what it holds if the request arrived."""
+    known: list[Seq] = []
+    sent = list(request.sent)
+    base = of.links[request.base]
+    while isinstance(base, Exchange) and base.anchor == request.anchor:
+        if base.said:
+            return known, sent  # the listing begins behind its last item
+        known[:0] = base.sent
+        base = of.links[base.base]
+    before = [sending.seq for sending in travelling(of, context(of, base.seq))]
+    # The first request to a conversation brings everything with it.
+    return ([*before, *known], sent) if known else (known, [*before, *sent])
+
+
+def _begins_with(of: Ledger, listed: Sequence[Mapping[str, Any]], entries: Sequence[Seq]) -> bool:
+    return len(listed) >= len(entries) and all(
+        likeness(item) == likeness(of.wire(seq)) for item, seq in zip(listed, entries, strict=False)
+    )
+
+
+def _changed(asked: ReadBack, count: int) -> ConversationChanged:
+    return ConversationChanged(
+        f"Conversation {asked.conversation} holds {count} items that nobody here sent. Continue "
+        "in a new conversation, and let one writer at a time use it."
+    )

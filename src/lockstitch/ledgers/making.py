@@ -1,0 +1,67 @@
+"""Facts made from wire items. Nothing here changes a ledger: append what is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lockstitch.core.calls import Call, Life
+from lockstitch.core.errors import NotAnItem
+from lockstitch.core.facts import By, CallSettled, ItemAdded, ItemCompleted, Seq
+from lockstitch.core.outcomes import Evidence, Outcome, Settlement, settlement
+from lockstitch.dialects.base import Wire
+from lockstitch.ledgers.ledger import Ledger
+
+_encoder = msgspec.json.Encoder()
+
+
+def encoded(item: Mapping[str, Any] | bytes | str) -> bytes:
+    """A wire item as the bytes that a fact holds. A text is a user's message."""
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, str):
+        item = {"role": "user", "content": item}
+    try:
+        return _encoder.encode(item)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotAnItem(f"This item cannot be written as JSON: {error}.") from None
+
+
+def item_added(
+    item: Mapping[str, Any] | bytes | str, by: By | str = By.USER, *, after: Seq | None = None
+) -> ItemAdded:
+    """The fact that somebody gave an item."""
+    return ItemAdded(item=encoded(item), by=By(by), after=after)
+
+
+def item_completed(request: Seq, item: Mapping[str, Any] | bytes) -> ItemCompleted:
+    """The fact that the model said an item to its end."""
+    return ItemCompleted(request=request, item=encoded(item))
+
+
+def call_settled(
+    of: Ledger, call: Call, output: Mapping[str, Any] | bytes | str, *, failed: bool = False
+) -> CallSettled:
+    """The fact that a call has its output: a wire item, or the text of one."""
+    if isinstance(output, str):
+        output = _output(of, call, Settlement(Outcome.FINISHED, output, failed))
+    return CallSettled(call=call.seq, slot=call.slot, item=encoded(output))
+
+
+def call_settled_honestly(of: Ledger, call: Call, evidence: Evidence | None = None) -> CallSettled:
+    """The fact that a call gets an output that says what is known of it, and no more.
+
+    Without evidence: never started, if it was not; outcome unknown, if it was."""
+    if evidence is None and call.life is Life.ANNOUNCED:
+        evidence = Evidence(Outcome.NEVER_STARTED, "was never started")
+    said = settlement(evidence)
+    item = encoded(_output(of, call, said))
+    return CallSettled(call=call.seq, slot=call.slot, item=item, outcome=said.outcome)
+
+
+def _output(of: Ledger, call: Call, said: Settlement) -> Wire:
+    assert call.item.family is not None
+    wire = of.dialect.output(call.item.family, call.item.key, said, call.item.name)
+    return of.dialect.put([wire])[0]

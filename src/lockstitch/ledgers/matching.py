@@ -1,0 +1,155 @@
+"""A history that a client resends in full: matched against the ledger, and only its end added.
+
+Both sides are walked in order, by occurrence: the second equal message is a second message.
+A client may leave reasoning out. Where the two part ways the conversation forks: nothing that the
+ledger holds is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lockstitch.core.arranging import Arranged, arranged
+from lockstitch.core.exchanges import Exchange, Standing
+from lockstitch.core.facts import START, AnyFact, By, ItemAdded, ItemsRemoved, Removal, Seq
+from lockstitch.core.items import Part
+from lockstitch.core.links import Compaction, Link, Said, back
+from lockstitch.dialects.likeness import likeness
+from lockstitch.ledgers.ledger import Ledger
+from lockstitch.ledgers.making import item_added
+
+_GIVEN_FROM_OUTSIDE = frozenset({Part.INPUT, Part.OUTPUT})
+
+
+class Position(Struct, frozen=True):
+    """How far a resent history and the ledger are the same."""
+
+    link: Seq = START
+    """Everything through this link was resent,"""
+    outputs: int = 0
+    """and so many of the outputs that stand behind it,"""
+    items: int = 0
+    """in the first so many items of the history."""
+
+
+class Follower:
+    """Takes a client's history again and again, and costs only what is new in it.
+
+    It holds the items that it was given last. An item that is still the same object is taken to
+    say the same: do not change items in place."""
+
+    def __init__(self, of: Ledger) -> None:
+        self._of = of
+        self._given: list[Any] = []
+        self._position = Position()
+
+    def __repr__(self) -> str:
+        return f"<Follower of {self._of!r} at item {self._position.items}>"
+
+    def resent(self, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
+        """The facts that bring the ledger up to this history. Append them before asking again."""
+        of, position = self._of, self._position
+        known = (
+            position.link in of.links
+            and of.on_path(position.link, of.tip)
+            and history[: len(self._given)] == self._given
+        )
+        position = matched(of, history, since=position if known else None)
+        facts = _added(of, history, position)
+        self._given = list(history)
+        added = len(of) + len(facts)
+        self._position = (
+            Position(added, 0, len(history)) if position.items < len(history) else position
+        )
+        return facts
+
+
+def resent(of: Ledger, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
+    """The facts that bring the ledger up to a history that a client sent in full."""
+    return _added(of, history, matched(of, history))
+
+
+def _added(of: Ledger, history: Sequence[Mapping[str, Any]], position: Position) -> list[AnyFact]:
+    after: Seq | None = position.link if position.link != of.tip else None
+    if position.items == len(history):
+        back_to = after is not None and _something_behind(of, after)
+        return [ItemsRemoved(by=Removal.ROLLBACK, to=position.link)] if back_to else []
+    facts: list[AnyFact] = []
+    for item in history[position.items :]:
+        fact = item_added(item, By.IMPORT, after=after)
+        if all(part.part in _GIVEN_FROM_OUTSIDE for part in of.reading.read(fact.item)):
+            fact = ItemAdded(item=fact.item, by=By.USER, after=after)
+        facts.append(fact)
+        after = None
+    return facts
+
+
+def _something_behind(of: Ledger, link: Seq) -> bool:
+    """Was anything said behind this link, on the path to the tip?"""
+    for each, _ in back(of.links, of.tip):
+        if each.seq == link:
+            return False
+        if _own_entries(each):
+            return True
+    return True
+
+
+def matched(
+    of: Ledger,
+    history: Sequence[Mapping[str, Any]],
+    *,
+    tip: Seq | None = None,
+    since: Position | None = None,
+) -> Position:
+    """How far a resent history is the conversation on the path to ``tip``.
+
+    ``since`` is what is already known to be the same: only what lies behind it is looked at."""
+    since = since or Position()
+    links: list[Link] = []
+    for link, _ in back(of.links, of.tip if tip is None else tip):
+        if link.seq == since.link:
+            break
+        links.append(link)
+    links.reverse()
+    first = of.links[since.link]
+    found = arranged(of, links, first.open if isinstance(first, Exchange) else ())
+    at = since.items
+    reached = [at] * (since.outputs + 1)
+    """For each number of entries that were resent: where the history stands then."""
+    for seq in found.entries[since.outputs :]:
+        same = at < len(history) and likeness(history[at]) == likeness(of.wire(seq))
+        if not same and of.parts(seq)[0].part is not Part.REASONING:
+            break
+        at += same
+        reached.append(at)
+    return _position(since, links, found, reached)
+
+
+def _position(
+    since: Position, links: Sequence[Link], found: Arranged, reached: Sequence[int]
+) -> Position:
+    """The last link that was resent whole, and what behind it was."""
+    most = len(reached) - 1
+    link, end = since.link, 0
+    next_start = found.starts[0] if links else len(found.entries)
+    for n, each in enumerate(links):
+        own_end = found.starts[n] + _own_entries(each)
+        if own_end > most:
+            break
+        link, end = each.seq, own_end
+        next_start = found.starts[n + 1] if n + 1 < len(links) else len(found.entries)
+    entries = min(most, next_start)
+    return Position(link, entries - end, reached[entries])
+
+
+def _own_entries(link: Link) -> int:
+    """How many entries a link brings, apart from the outputs behind it."""
+    if isinstance(link, Said):
+        return 1
+    if isinstance(link, Compaction):
+        return len(link.replaced)
+    if isinstance(link, Exchange) and (link.standing is Standing.ACCEPTED or link.kept):
+        return len(link.said)
+    return 0

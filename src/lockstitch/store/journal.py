@@ -1,0 +1,153 @@
+"""A ledger that is kept: what is appended is on disk before the append returns.
+
+The ledger in memory is a view of the store. When a write fails nobody can tell what is on disk
+without reading it, so the journal is stale from then on: `reload` it, and plan again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from types import TracebackType
+from typing import Self
+
+from lockstitch.core import records
+from lockstitch.core.errors import LockstitchError
+from lockstitch.core.facts import AnyFact, Seq
+from lockstitch.ledgers.ledger import Ledger
+from lockstitch.store.contract import Claim, Store
+from lockstitch.store.errors import ClaimLost, StoreError
+
+CLAIM_SECONDS = 30.0
+"""How long a conversation stays claimed after its writer died."""
+
+RENEWALS_IN_A_CLAIM = 3
+"""How often a claim is renewed before it would end: two may fail."""
+
+
+class JournalStale(StoreError):
+    """A write failed or the claim was lost: what is on disk may differ from what is in memory."""
+
+
+class Journal:
+    """One conversation in a store, with its ledger, held by this process alone."""
+
+    def __init__(self, store: Store, claim: Claim, ledger: Ledger, kept: int) -> None:
+        self.ledger = ledger
+        """What is known. Read it, plan from it; append to the journal only."""
+        self._store = store
+        self._claim = claim
+        self._kept = kept
+        """How many facts were given to the store."""
+        self._stale: LockstitchError | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Journal {self.conversation} in {self._store.url}, {len(self.ledger)} facts>"
+
+    @property
+    def conversation(self) -> str:
+        return self._claim.conversation
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        conversation: str,
+        *,
+        dialect: str = "responses",
+        wait: float = 0,
+        seconds: float = CLAIM_SECONDS,
+    ) -> Self:
+        """Claim a conversation and read it; it begins if there is none of that name.
+
+        ``dialect`` is for one that begins. Raises `ConversationBusy` if another process holds it
+        for longer than ``wait`` seconds."""
+        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        claim = await store.claim(conversation, owner=owner, seconds=seconds, wait=wait)
+        try:
+            facts = [records.decoded(record) async for record in store.read(conversation)]
+            ledger = Ledger.rebuilt(facts) if facts else Ledger(dialect)
+        except BaseException:
+            await store.release(claim)
+            raise
+        journal = cls(store, claim, ledger, len(facts))
+        journal._renewing = asyncio.create_task(journal._renew(seconds))
+        return journal
+
+    async def append(self, *facts: AnyFact) -> Seq:
+        """Record these facts, in order, and return when they are durable: the place of the last.
+
+        An illegal fact raises, and neither it nor those behind it are recorded. If the write
+        fails, the journal is stale."""
+        if self._stale is not None:
+            raise JournalStale(
+                f"{self.conversation} is stale ({self._stale}). Reload it, and plan again."
+            ) from self._stale
+        try:
+            for fact in facts:
+                self.ledger.append(fact)
+        finally:
+            await self._keep()
+        return len(self.ledger)
+
+    async def _keep(self) -> None:
+        ledger, after = self.ledger, self._kept
+        new = [
+            records.encoded(seq, ledger.fact(seq), ledger.parts_or_none(seq))
+            for seq in range(after + 1, len(ledger) + 1)
+        ]
+        if not new:
+            return
+        self._kept = len(ledger)
+        try:
+            await self._store.append(self._claim, after, new)
+        except LockstitchError as error:
+            self._stale = error
+            raise
+
+    async def reload(self) -> None:
+        """Read the conversation again; the store is what is true."""
+        await self._store.renew(self._claim, seconds=CLAIM_SECONDS)
+        found = self._store.read(self.conversation)
+        facts = [records.decoded(record) async for record in found]
+        dialect = self.ledger.reading.dialect
+        self.ledger = Ledger.rebuilt(facts) if facts else Ledger(dialect)
+        self._kept = len(facts)
+        self._stale = None
+
+    async def _renew(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds / RENEWALS_IN_A_CLAIM)
+            try:
+                await self._store.renew(self._claim, seconds=seconds)
+            except ClaimLost as error:
+                self._stale = error
+                return
+            except StoreError:
+                continue  # a write will say so; until then the claim may still be ours
+
+    async def close(self) -> None:
+        """Let others write. What was appended stays."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+            await self._store.release(self._claim)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def kept_ledger(store: Store, conversation: str) -> Ledger | None:
+    """The ledger of a conversation as it is in the store, to look at; None if there is none."""
+    facts = [records.decoded(record) async for record in store.read(conversation)]
+    return Ledger.rebuilt(facts) if facts else None

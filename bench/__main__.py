@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from bench import check, emulator
+from bench import check, emulator, ledger
 from bench.harness import Result
 
-PARTS = {"check": check.run, "emulate": emulator.run}
+PARTS = {"check": check.run, "emulate": emulator.run, "ledger": ledger.run}
 
 
 def main() -> int:

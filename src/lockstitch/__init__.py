@@ -7,52 +7,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockstitch import facts
     from lockstitch.core.errors import (
+        BrokenPair,
         CannotMend,
         CannotTrim,
+        IllegalFact,
         LockstitchError,
         NotAHistory,
+        NotAnItem,
         UnknownDialect,
     )
     from lockstitch.core.findings import Finding
     from lockstitch.core.mending import Policy
     from lockstitch.core.outcomes import Evidence, Outcome
     from lockstitch.histories import Mended, check, mend, trim
+    from lockstitch.ledgers import Ledger
+    from lockstitch.store import Journal, open_store
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BrokenPair",
     "CannotMend",
     "CannotTrim",
     "Evidence",
     "Finding",
+    "IllegalFact",
+    "Journal",
+    "Ledger",
     "LockstitchError",
     "Mended",
     "NotAHistory",
+    "NotAnItem",
     "Outcome",
     "Policy",
     "UnknownDialect",
     "check",
+    "facts",
     "mend",
+    "open_store",
     "trim",
 ]
 
 _HOMES = {
     "lockstitch.core.errors": (
+        "BrokenPair",
         "CannotMend",
         "CannotTrim",
+        "IllegalFact",
         "LockstitchError",
         "NotAHistory",
+        "NotAnItem",
         "UnknownDialect",
     ),
     "lockstitch.core.findings": ("Finding",),
     "lockstitch.core.mending": ("Policy",),
     "lockstitch.core.outcomes": ("Evidence", "Outcome"),
     "lockstitch.histories": ("Mended", "check", "mend", "trim"),
+    "lockstitch.ledgers": ("Ledger",),
+    "lockstitch.store": ("Journal", "open_store"),
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "facts":
+        return import_module("lockstitch.facts")
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(home), name)

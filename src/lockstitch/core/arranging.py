@@ -20,6 +20,9 @@ from lockstitch.core.links import Compaction, Link, Said, back
 _CALL, _OUTPUT, _INPUT = Part.CALL, Part.OUTPUT, Part.INPUT
 _REASONING, _COMPACTION = Part.REASONING, Part.COMPACTION
 
+_SEVERAL = Item(Part.INPUT)
+"""A message with several parts: it has no id of its own, and is no reasoning."""
+
 
 class Sending(Struct, frozen=True, gc=False):
     """One item as it is sent."""
@@ -38,9 +41,8 @@ class Arranged(Struct):
     """For each link: how many entries stand before its own."""
 
 
-def arranged(ledger: Ledger, links: Iterable[Link], waiting: Sequence[Call] = ()) -> Arranged:
+def arranged(links: Sequence[Link], waiting: Sequence[Call] = ()) -> Arranged:
     """The entries of these links; ``waiting`` are calls before them that want an output."""
-    links = list(links)
     entries: list[Seq] = []
     unsettled: list[Call] = []
     starts: list[int] = []
@@ -48,7 +50,7 @@ def arranged(ledger: Ledger, links: Iterable[Link], waiting: Sequence[Call] = ()
 
     def flush(calls: Sequence[Call]) -> None:
         for call in calls:
-            if id_of(call) in answered:
+            if answered and id_of(call) in answered:
                 continue
             if call.output is not None:
                 entries.append(call.output)
@@ -95,44 +97,48 @@ def travelling(ledger: Ledger, entries: Iterable[Seq]) -> list[Sending]:
     several entries with one id, all but the first go without it. What the provider compacted is
     not sent again, if no call in it is still open."""
     sendings: list[Sending] = []
-    open_keys: set[str] = set()
     dangling = 0
     bare = False
     for seq in entries:
         parts = ledger.parts(seq)
-        item = parts[0] if len(parts) == 1 else None
-        part = item.part if item is not None else _INPUT
+        item = parts[0] if len(parts) == 1 else _SEVERAL
+        part = item.part
         if part is _REASONING:
-            assert item is not None
-            if not item.carried:
+            if item.carried:
+                dangling += 1
+                sendings.append(Sending(seq, _repeated(ledger, seq, item.id)))
+            else:
                 bare = True
-                continue
-            dangling += 1
-            sendings.append(Sending(seq, _repeated(ledger, seq, item)))
             continue
-        if part is _COMPACTION and not open_keys:
-            sendings.clear()
-            dangling = 0
-        for each in parts:
-            if each.key is not None and not each.lone:
-                (open_keys.add if each.part is _CALL else open_keys.discard)(each.key)
         if part is _INPUT or part is _OUTPUT:
             bare = False
             if dangling:
                 del sendings[-dangling:]  # what it led to was never said
+        elif part is _COMPACTION and not _any_open(ledger, sendings):
+            sendings.clear()
         dangling = 0
-        own = item is not None and item.id is not None
-        sendings.append(Sending(seq, own and (bare or _repeated(ledger, seq, item))))
+        stripped = item.id is not None and (bare or _repeated(ledger, seq, item.id))
+        sendings.append(Sending(seq, stripped))
     if dangling:
         del sendings[-dangling:]
     return sendings
 
 
-def _repeated(ledger: Ledger, seq: Seq, item: Item | None) -> bool:
-    if item is None or item.id is None:
+def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
+    if id is None:
         return False
-    entries = ledger.entries_with_id(item.id)
+    entries = ledger.entries_with_id(id)
     return len(entries) > 1 and entries[0] != seq
+
+
+def _any_open(ledger: Ledger, sendings: Iterable[Sending]) -> bool:
+    """Does a call among these wait for its output?"""
+    waiting: set[str] = set()
+    for sending in sendings:
+        for item in ledger.parts(sending.seq):
+            if item.key is not None and not item.lone:
+                (waiting.add if item.part is _CALL else waiting.discard)(item.key)
+    return bool(waiting)
 
 
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
@@ -156,4 +162,4 @@ def context(ledger: Ledger, base: Seq) -> list[Seq]:
 def history(ledger: Ledger, tip: Seq | None = None) -> list[Seq]:
     """The conversation on the path to ``tip``, as it was said here."""
     links = [link for link, _ in back(ledger.links, ledger.tip if tip is None else tip)]
-    return arranged(ledger, reversed(links)).entries
+    return arranged(links[::-1]).entries

@@ -5,17 +5,19 @@ row is illegal in that state; there is no default. docs/architecture.md draws it
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
 from lockstitch.core.facts import Seq
-from lockstitch.core.items import Item
+from lockstitch.core.items import Item, Part
+from lockstitch.core.members import Member
 from lockstitch.core.outcomes import Outcome
 
+_OUTPUT = Part.OUTPUT
 
-class Life(Enum):
+
+class Life(Member):
     """Where a call stands."""
 
     ANNOUNCED = "announced"
@@ -28,7 +30,7 @@ class Life(Enum):
     """The provider has its output."""
 
 
-class Step(Enum):
+class Step(Member):
     """What happens to a call."""
 
     START = "start"
@@ -48,7 +50,7 @@ LIFE: Final[dict[Life, dict[Step, Life]]] = {
 }
 
 
-class Call(Struct, eq=False):
+class Call(Struct, eq=False, gc=False):
     """One call of the model, and what has become of it."""
 
     seq: Seq
@@ -79,6 +81,22 @@ class Call(Struct, eq=False):
         """Is it the provider that will answer it, and has it not yet?"""
         family = self.item.family
         return family is not None and family.by_server and self.output is None
+
+    @property
+    def output_type(self) -> str:
+        return self.item.family.output_type if self.item.family is not None else "unknown"
+
+    def is_answered_by(self, output: Item) -> bool:
+        """Is this an output that means this call?"""
+        own = self.item
+        if output.part is not _OUTPUT or output.key is None:
+            return False
+        if output.key not in (own.key, own.alias):
+            return False
+        family = output.family
+        return own.family is family or (
+            own.family is not None and family is not None and own.family.accepts(family)
+        )
 
     def allows(self, step: Step) -> bool:
         return step in LIFE[self.life]

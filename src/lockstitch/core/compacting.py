@@ -22,7 +22,7 @@ def cut_behind(
     the newest whole part fits, the cut is behind the tip itself, and nothing is left."""
     tip = ledger.tip if tip is None else tip
     links = [link for link, _ in back(ledger.links, tip)][::-1]
-    found = arranged(ledger, links)
+    found = arranged(links)
     entries = found.entries
     ends_at = {start: link.seq for start, link in zip(found.starts[1:], links, strict=False)}
     ends_at[len(entries)] = tip

@@ -133,7 +133,7 @@ def plan(
         tail.append(link)
     tail.reverse()
     waiting = base.open if isinstance(base, Exchange) else ()
-    found = arranged(ledger, tail, waiting)
+    found = arranged(tail, waiting)
     if found.unsettled:
         return SettleFirst(tuple(found.unsettled))
     items = travelling(ledger, found.entries)
@@ -249,7 +249,7 @@ def prove(
                 if call.seq != entry:  # calls of one message stand at one place
                     entry = call.seq
                     at += 1
-                last.add(call.item, at)
+                last.wait_for(call.item, at)
         for parts in items:
             at += 1
             for item in parts:

@@ -5,16 +5,17 @@ a row is illegal in that state; there is no default. docs/architecture.md draws 
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.facts import Ending, Mode, Seq
+from lockstitch.core.members import Member
 
 
-class Standing(Enum):
+class Standing(Member):
     """How a request stands with the provider."""
 
     PREPARED = "prepared"
@@ -31,7 +32,7 @@ class Standing(Enum):
     """Nobody here knows."""
 
 
-class Move(Enum):
+class Move(Member):
     """What happens to a request."""
 
     SEND = "send"
@@ -81,7 +82,7 @@ MOVE_OF_ENDING: Final = {
 }
 
 
-class Exchange(Struct, eq=False):
+class Exchange(Struct, eq=False, gc=False):
     """A request and its answer. It is also a link of the tree: what is said next follows it."""
 
     seq: Seq
@@ -97,9 +98,9 @@ class Exchange(Struct, eq=False):
     """The response's id, once it began."""
     said: list[Seq] = []
     """The items of the answer that are whole."""
-    calls: list[Call] = []
+    calls: Sequence[Call] = ()
     """The calls among them."""
-    open: list[Call] = []
+    open: Sequence[Call] = ()
     """Calls that the provider waits for, once the answer ended."""
 
     def __repr__(self) -> str:
@@ -115,8 +116,10 @@ class Exchange(Struct, eq=False):
         then what the model said is evidence, and must not be forgotten."""
         return any(call.life is not Life.ANNOUNCED for call in self.calls)
 
-    def unanswered(self) -> list[Call]:
+    def unanswered(self) -> Sequence[Call]:
         """The calls of which the answer does not hold the output itself, as for those that the
         provider ran."""
+        if all(call.output is None for call in self.calls):
+            return self.calls
         said = set(self.said)
-        return [call for call in self.calls if call.output not in said]
+        return tuple(call for call in self.calls if call.output not in said)

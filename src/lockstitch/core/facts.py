@@ -6,11 +6,11 @@ decided in `ledger`; how facts are kept is in `records`."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from lockstitch.core.members import Member
 from lockstitch.core.outcomes import Outcome
 
 Seq: TypeAlias = int
@@ -20,7 +20,7 @@ START: Seq = 0
 """The position before the first fact: nothing has been said."""
 
 
-class By(Enum):
+class By(Member):
     """Who gave an item."""
 
     USER = "user"
@@ -32,7 +32,7 @@ class By(Enum):
     its own."""
 
 
-class Mode(Enum):
+class Mode(Member):
     """How the provider is told what came before."""
 
     CHAIN = "previous_response_id"
@@ -43,7 +43,7 @@ class Mode(Enum):
     """Everything is sent every time."""
 
 
-class Ending(Enum):
+class Ending(Member):
     """How a response ended."""
 
     COMPLETED = "completed"
@@ -55,7 +55,7 @@ class Ending(Enum):
     """We stopped hearing it. What came before is known, and the rest is not."""
 
 
-class Removal(Enum):
+class Removal(Member):
     """Why items left the conversation."""
 
     ROLLBACK = "rollback"

@@ -247,13 +247,7 @@ class Ledger:
         """The call on this path that an output means: the newest under its key."""
         assert output.key is not None
         for call in reversed(self._calls_by_key.get(output.key, ())):
-            family = call.item.family
-            if (
-                family is not None
-                and output.family is not None
-                and family.accepts(output.family)
-                and self.on_path(call.link, tip)
-            ):
+            if call.is_answered_by(output) and self.on_path(call.link, tip):
                 return call
         return None
 
@@ -300,19 +294,13 @@ class Ledger:
                 "with the outcome unknown, or with its output."
             )
         parts = self.reading.read(fact.item)
-        family = call.item.family
-        if not any(
-            item.part is _OUTPUT
-            and item.key is not None
-            and item.key in (call.item.key, call.item.alias)
-            and family is not None
-            and item.family is not None
-            and family.accepts(item.family)
-            for item in parts
-        ):
+        for item in parts:
+            if call.is_answered_by(item):
+                break
+        else:
             raise IllegalFact(
-                f"The item that settles {call.named} is not its output. It needs type "
-                f"{family.output_type if family else 'of an output'} and the id of the call."
+                f"The item that settles {call.named} is not its output. It needs the type of an "
+                f"output of its family ({call.output_type}) and the id of the call."
             )
         self._keep_parts(seq, parts)
         call.take(Step.SETTLE)
@@ -399,7 +387,9 @@ class Ledger:
         exchange = self._move(fact.request, Move.SAY)
         parts = self.reading.read(fact.item)
         exchange.said.append(seq)
-        exchange.calls += self._announce(seq, exchange.seq, parts)
+        calls = self._announce(seq, exchange.seq, parts)
+        if calls:
+            exchange.calls = (*exchange.calls, *calls)
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
                 # The provider ran it, and its answer holds the output.
@@ -430,7 +420,9 @@ class Ledger:
         base = self.links[exchange.base]
         if isinstance(base, Exchange):
             # The provider runs these itself, and may take more than one exchange for it.
-            exchange.open[:0] = [call for call in base.open if call.runs_at_provider]
+            running = [call for call in base.open if call.runs_at_provider]
+            if running:
+                exchange.open = (*running, *exchange.open)
         if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
 

@@ -15,7 +15,7 @@ from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import Mode, Seq
 
 
-class Said(Struct, eq=False):
+class Said(Struct, eq=False, gc=False):
     """An item that somebody gave."""
 
     seq: Seq
@@ -27,7 +27,7 @@ class Said(Struct, eq=False):
     """The calls on its path that it is the output of."""
 
 
-class Compaction(Struct, eq=False):
+class Compaction(Struct, eq=False, gc=False):
     """Where a new chain begins: everything through `to` went, and `replaced` stands for it."""
 
     seq: Seq
@@ -37,7 +37,7 @@ class Compaction(Struct, eq=False):
     replaced: tuple[Seq, ...]
 
 
-class Adoption(Struct, eq=False):
+class Adoption(Struct, eq=False, gc=False):
     """Something at the provider that we never saw, and continue from."""
 
     seq: Seq
@@ -47,7 +47,7 @@ class Adoption(Struct, eq=False):
     anchor: str
 
 
-class Beginning(Struct, eq=False):
+class Beginning(Struct, eq=False, gc=False):
     """Before anything was said."""
 
     seq: Seq = 0

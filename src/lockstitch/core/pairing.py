@@ -93,6 +93,8 @@ class Pairing:
 
     def open_calls(self) -> list[OpenCall]:
         """The calls that have no output so far, in the order they were made."""
+        if not self._open:
+            return []
         queued = [call for queue in self._queued.values() for call in queue.values()]
         calls = [*self._open.values(), *queued]
         by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
@@ -148,6 +150,10 @@ class Pairing:
             if self._first_reference is None:
                 self._first_reference = at
         return None
+
+    def wait_for(self, call: Item, at: int) -> None:
+        """Take a call that stands before everything that is added, and wants its output."""
+        self._call(call, at)
 
     def witness(self, key: str, testimony: object, at: int) -> None:
         """Note that something, at ``at``, tells how the call with this key ended."""
@@ -385,6 +391,16 @@ class Pairing:
 
     def finish(self, *, anchored: bool = False) -> list[Finding]:
         """Everything that is wrong, in order of place. ``anchored``: a delta behind an anchor."""
+        if not (
+            self._open
+            or self._findings
+            or self._orphans
+            or self._dangling
+            or self._reused
+            or self._same_id
+            or self._with_early
+        ):
+            return self._findings
         if self._dangling:
             self._part_reasoning("nothing", None, None)
         for call in self.open_calls():

@@ -114,7 +114,7 @@ def matched(
         links.append(link)
     links.reverse()
     first = of.links[since.link]
-    found = arranged(of, links, first.open if isinstance(first, Exchange) else ())
+    found = arranged(links, first.open if isinstance(first, Exchange) else ())
     at = since.items
     reached = [at] * (since.outputs + 1)
     """For each number of entries that were resent: where the history stands then."""

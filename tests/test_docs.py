@@ -28,6 +28,7 @@ from lockstitch.emulator import Emulator, refusals
 from lockstitch.emulator.faults import FAULTS
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
+from tests.drawing import drawn
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -262,6 +263,13 @@ def test_the_layers_of_the_architecture_page_are_those_of_the_contract(container
     (drawn,) = [fence for fence in fences(ARCHITECTURE) if fence.info == f"text {container}"]
     names = [re.split(r"\s{2,}", line)[0] for line in drawn.body.splitlines()]
     assert names == contracts()[container]
+
+
+@pytest.mark.parametrize("table", ["calls.LIFE", "exchanges.STANDING"])
+def test_the_diagrams_of_lives_are_drawn_from_their_tables(table):
+    module, name = table.split(".")
+    (shown,) = [fence for fence in fences(DOCS / "ledger.md") if fence.info == f"mermaid {table}"]
+    assert shown.body == drawn(getattr(import_module(f"lockstitch.core.{module}"), name))
 
 
 def test_every_module_has_a_line_in_the_architecture_page_and_no_other():

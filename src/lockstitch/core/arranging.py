@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from lockstitch.core.calls import Call
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, Seq
+from lockstitch.core.facts import START, ItemCompleted, Seq
 from lockstitch.core.items import Item, Part
 from lockstitch.core.ledger import Ledger
-from lockstitch.core.links import Compaction, Link, Said, back
+from lockstitch.core.links import Beginning, Compaction, Link, Said, back
 
 _CALL, _OUTPUT, _INPUT = Part.CALL, Part.OUTPUT, Part.INPUT
 _REASONING, _COMPACTION = Part.REASONING, Part.COMPACTION
@@ -30,6 +30,12 @@ class Sending(Struct, frozen=True, gc=False):
     seq: Seq
     bare: bool = False
     """Without its own id: it names something that this provider does not have, or has."""
+    rekeyed: str | None = None
+    """An id that joins a call to its output, and is sent with `NEW_KEY` behind it in both: the
+    provider would ask for the reasoning that it knows by this id."""
+
+
+NEW_KEY = "_ls"
 
 
 class Arranged(Struct):
@@ -49,13 +55,15 @@ def arranged(links: Sequence[Link], waiting: Sequence[Call] = ()) -> Arranged:
     answered = {id_of(call) for link in links if isinstance(link, Said) for call in link.answers}
 
     def flush(calls: Sequence[Call]) -> None:
+        placed = len(entries)
         for call in calls:
             if answered and id_of(call) in answered:
                 continue
-            if call.output is not None:
+            if call.output is None:
+                if call.waits_for_us:
+                    unsettled.append(call)
+            elif call.output not in entries[placed:]:  # one message may answer several
                 entries.append(call.output)
-            elif not call.runs_at_provider:
-                unsettled.append(call)
 
     pending: Sequence[Call] = waiting
     for link in links:
@@ -84,6 +92,26 @@ def arranged(links: Sequence[Link], waiting: Sequence[Call] = ()) -> Arranged:
     return Arranged(entries, unsettled, starts)
 
 
+def waiting_at(ledger: Ledger, seq: Seq) -> list[Call]:
+    """The calls that want their outputs right behind this link."""
+    waiting: list[Call] = []
+    answered: set[tuple[Seq, int]] = set()
+    link = ledger.link(seq)
+    while not isinstance(link, Beginning):
+        if isinstance(link, Said):
+            answered |= {id_of(call) for call in link.answers}
+            waiting[:0] = link.calls
+            if not link.answers:
+                break  # what waited before it was answered before it
+        elif isinstance(link, Exchange):
+            accepted = link.standing is Standing.ACCEPTED
+            if accepted or link.kept:
+                waiting[:0] = link.open if accepted else link.unanswered()
+                break
+        link = ledger.links[link.parent]
+    return [call for call in waiting if id_of(call) not in answered]
+
+
 def id_of(call: Call) -> tuple[Seq, int]:
     """What tells a call from every other: where it stands."""
     return call.seq, call.item.slot
@@ -95,8 +123,9 @@ def travelling(ledger: Ledger, entries: Iterable[Seq]) -> list[Sending]:
     Reasoning without its content is only a reference, so it stays behind, and what the model
     said with it goes without ids: a provider that knows the id would ask for the reasoning. Of
     several entries with one id, all but the first go without it. What the provider compacted is
-    not sent again, if no call in it is still open."""
+    not sent again, if it is whole by itself."""
     sendings: list[Sending] = []
+    rekeyed: set[str] = set()
     dangling = 0
     bare = False
     for seq in entries:
@@ -111,14 +140,21 @@ def travelling(ledger: Ledger, entries: Iterable[Seq]) -> list[Sending]:
                 bare = True
             continue
         if part is _INPUT or part is _OUTPUT:
-            bare = False
+            if bare and not isinstance(ledger.fact(seq), ItemCompleted):
+                bare = False
             if dangling:
                 del sendings[-dangling:]  # what it led to was never said
-        elif part is _COMPACTION and not _any_open(ledger, sendings):
+        elif part is _COMPACTION and _is_whole(ledger, sendings):
             sendings.clear()
         dangling = 0
         stripped = item.id is not None and (bare or _repeated(ledger, seq, item.id))
-        sendings.append(Sending(seq, stripped))
+        new_key = None
+        if bare and item.joining_id is not None:
+            new_key = item.joining_id
+            rekeyed.add(new_key)
+        elif rekeyed and part is _OUTPUT and item.key in rekeyed:
+            new_key = item.key
+        sendings.append(Sending(seq, stripped, new_key))
     if dangling:
         del sendings[-dangling:]
     return sendings
@@ -131,20 +167,38 @@ def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
     return len(entries) > 1 and entries[0] != seq
 
 
-def _any_open(ledger: Ledger, sendings: Iterable[Sending]) -> bool:
-    """Does a call among these wait for its output?"""
+def _is_whole(ledger: Ledger, sendings: Iterable[Sending]) -> bool:
+    """Has each call among these its output here, and each output its call?"""
     waiting: set[str] = set()
     for sending in sendings:
         for item in ledger.parts(sending.seq):
-            if item.key is not None and not item.lone:
-                (waiting.add if item.part is _CALL else waiting.discard)(item.key)
-    return bool(waiting)
+            if item.key is None or item.lone:
+                continue
+            if item.part is _CALL:
+                waiting.add(item.key)
+            elif item.part is _OUTPUT:
+                if item.key not in waiting:
+                    return False
+                waiting.discard(item.key)
+    return not waiting
 
 
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
     """The core items of an item as it is sent."""
     parts = ledger.parts(sending.seq)
-    return [replace(item, id=None) for item in parts] if sending.bare else parts
+    if sending.bare:
+        return [replace(item, id=None) for item in parts]
+    if sending.rekeyed is not None:
+        return [_rekeyed(item, sending.rekeyed) for item in parts]
+    return parts
+
+
+def _rekeyed(item: Item, old: str) -> Item:
+    def new(key: str | None) -> str | None:
+        return old + NEW_KEY if key == old else key
+
+    joining_id = new(item.joining_id)
+    return replace(item, key=new(item.key), alias=new(item.alias), joining_id=joining_id)
 
 
 def context(ledger: Ledger, base: Seq) -> list[Seq]:
@@ -161,5 +215,6 @@ def context(ledger: Ledger, base: Seq) -> list[Seq]:
 
 def history(ledger: Ledger, tip: Seq | None = None) -> list[Seq]:
     """The conversation on the path to ``tip``, as it was said here."""
-    links = [link for link, _ in back(ledger.links, ledger.tip if tip is None else tip)]
+    end = ledger.link(ledger.tip if tip is None else tip)
+    links = [link for link, _ in back(ledger.links, end.seq)]
     return arranged(links[::-1]).entries

@@ -83,6 +83,11 @@ class Call(Struct, eq=False, gc=False):
         return family is not None and family.by_server and self.output is None
 
     @property
+    def waits_for_us(self) -> bool:
+        """Has it no output, and is it not the provider that will give it?"""
+        return self.output is None and not self.runs_at_provider
+
+    @property
     def output_type(self) -> str:
         return self.item.family.output_type if self.item.family is not None else "unknown"
 

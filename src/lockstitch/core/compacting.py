@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lockstitch.core.arranging import arranged
+from lockstitch.core.errors import CannotTrim
 from lockstitch.core.facts import START, Seq
 from lockstitch.core.ledger import Ledger
 from lockstitch.core.links import back
@@ -19,8 +20,9 @@ def cut_behind(
     """The link behind which the newest part begins that fits the limits; `START` if all fits.
 
     ``limits`` are pairs of the cost of one entry and the most that all may cost. Where not even
-    the newest whole part fits, the cut is behind the tip itself, and nothing is left."""
-    tip = ledger.tip if tip is None else tip
+    the newest whole part fits, the cut is behind the tip itself, and nothing is left; where that
+    would lose a call that waits for its output, `CannotTrim` is raised."""
+    tip = ledger.link(ledger.tip if tip is None else tip).seq
     links = [link for link, _ in back(ledger.links, tip)][::-1]
     found = arranged(links)
     entries = found.entries
@@ -35,4 +37,10 @@ def cut_behind(
         allowed[first_open + 1 :] = [False] * (len(allowed) - first_open - 1)
     costs = [(lambda at, cost=cost: cost(entries[at]), most) for cost, most in limits]
     first = newest(allowed, costs)
+    if not allowed[first]:
+        named = ", ".join(call.named for call in found.unsettled)
+        raise CannotTrim(
+            f"The limits cannot be kept: {named} still waits for its output, and stays with all "
+            "that follows it. Settle it first, or raise the limits."
+        )
     return START if first == 0 else ends_at[first]

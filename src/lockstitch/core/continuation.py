@@ -2,7 +2,7 @@
 
 The provider has everything through its position; what lies after it is sent. Nothing is compared
 and nothing is remembered as sent, so nothing can be dropped or sent twice. Rewriting what was
-planned is in `filtering`; a history that a client resends is in `matching`."""
+planned, and histories that a client resends, are in `lockstitch.ledgers`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class SettleFirst(Struct, frozen=True):
 
 class ReadBack(Struct, frozen=True, kw_only=True):
     """A request to this conversation was lost: list its items behind ``after`` (all of them, if
-    that is None), and record with `matching.found` what is there. Then plan again."""
+    that is None), and record with `facts.found` what is there. Then plan again."""
 
     conversation: str
     request: Seq
@@ -110,7 +110,7 @@ def plan(
     ledger: Ledger, mode: Mode, *, tip: Seq | None = None, conversation: str | None = None
 ) -> Plan:
     """What to send next, from ``tip``; ``conversation`` names the provider's, in that mode."""
-    tip = ledger.tip if tip is None else tip
+    tip = ledger.tip if tip is None else ledger.link(tip).seq
     if conversation is not None and mode is Mode.CONVERSATION:
         last = ledger.last_in.get(conversation)
         if last is not None and last.standing is Standing.LOST:
@@ -167,10 +167,11 @@ def _send(on: _Ground, items: tuple[Sending, ...]) -> Plan:
     if anchor is not None:
         plan = Continue(mode=on.mode, anchor=anchor, base=base, tip=on.tip, items=items)
         return _unproven(on.ledger, on.base, items) or plan
-    if isinstance(on.base, Adoption):
+    if isinstance(on.base, Adoption) or (on.base is not None and on.base.adopted):
         return Refuse(reason=Reason.UNKNOWN_CHAIN)
     why = _why(on)
-    empty = on.conversation if on.conversation not in on.ledger.positions else None
+    known = on.conversation in on.ledger.positions or on.conversation in on.ledger.lost_anchors
+    empty = None if known else on.conversation
     whole = Replay(mode=on.mode, why=why, base=base, tip=on.tip, items=items, anchor=empty)
     if why is Why.FULL_INPUT:
         # What came before was proven when it was sent, and has not changed since.
@@ -208,15 +209,38 @@ def _why(on: _Ground) -> Why:
 
 
 def _read_back(ledger: Ledger, conversation: str, lost: Exchange) -> ReadBack:
-    """Behind the last item that the provider is known to have in this conversation."""
-    after = None
+    return ReadBack(conversation=conversation, request=lost.seq, after=listed(ledger, lost).after)
+
+
+class Listed(Struct, frozen=True):
+    """What a listing of a conversation holds, behind the last item of which the id is known."""
+
+    after: str | None
+    known: tuple[Seq, ...]
+    """These in any case,"""
+    sent: tuple[Seq, ...]
+    """and these if the lost request arrived."""
+
+
+def listed(ledger: Ledger, lost: Exchange) -> Listed:
+    """What to expect of the conversation that a lost request went to."""
+    known: list[Seq] = []
     base = ledger.links[lost.base]
-    while after is None and isinstance(base, Exchange) and base.anchor == conversation:
-        if base.said:
-            item = ledger.parts(base.said[-1])[0]
+    while isinstance(base, Exchange) and base.anchor == lost.anchor:
+        for seq in reversed(base.said):
+            item = ledger.parts(seq)[0]
             after = item.id or item.joining_id
+            if after is not None:
+                return Listed(after, tuple(known), lost.sent)
+            known.insert(0, seq)
+        known[:0] = base.sent
         base = ledger.links[base.base]
-    return ReadBack(conversation=conversation, request=lost.seq, after=after)
+    if isinstance(base, Adoption):
+        return Listed(base.last_item, tuple(known), lost.sent)
+    before = [sending.seq for sending in travelling(ledger, context(ledger, base.seq))]
+    if known:
+        return Listed(None, (*before, *known), lost.sent)
+    return Listed(None, (), (*before, *lost.sent))  # the first request brings everything with it
 
 
 NO_OUTPUT = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE})

@@ -36,3 +36,11 @@ class IllegalFact(LockstitchError):
 
 class BrokenPair(LockstitchError):
     """The caller's rewrite of a request would part a call from its output; nothing was recorded."""
+
+
+class NotInLedger(LockstitchError):
+    """The caller named a position at which the ledger has nothing of that kind."""
+
+
+class UnknownMode(LockstitchError):
+    """The caller named a way to continue that does not exist."""

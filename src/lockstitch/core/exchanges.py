@@ -102,6 +102,10 @@ class Exchange(Struct, eq=False, gc=False):
     """The calls among them."""
     open: Sequence[Call] = ()
     """Calls that the provider waits for, once the answer ended."""
+    adopted: bool = False
+    """Its context begins with something that we never saw."""
+    abandoned: bool = False
+    """The conversation went on without what it said."""
 
     def __repr__(self) -> str:
         return f"<Exchange {self.seq} {self.id or ''} {self.standing.value}>"
@@ -109,6 +113,11 @@ class Exchange(Struct, eq=False, gc=False):
     @property
     def in_flight(self) -> bool:
         return self.standing is Standing.SENT or self.standing is Standing.ANSWERING
+
+    @property
+    def under_way(self) -> bool:
+        """May an answer still come?"""
+        return self.in_flight or self.standing is Standing.PREPARED
 
     @property
     def kept(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from lockstitch.core.members import Member
 from lockstitch.core.outcomes import Outcome
@@ -64,6 +65,13 @@ class Removal(Member):
 
 class Fact(Struct, frozen=True, kw_only=True, gc=False, tag_field="fact"):
     """The root of every fact."""
+
+
+def _make_writable(fact: Fact, reason: str) -> None:
+    """Reasons come from providers, and may hold half of a surrogate pair: no UTF-8 has that."""
+    if not reason.isascii():
+        written = reason.encode("utf-8", "backslashreplace").decode()
+        force_setattr(fact, "reason", written)
 
 
 class Opened(Fact, frozen=True, tag="opened"):
@@ -130,12 +138,20 @@ class RequestRejected(Fact, frozen=True, tag="request_rejected"):
     request: Seq
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        _make_writable(self, self.reason)
+
 
 class RequestLost(Fact, frozen=True, tag="request_lost"):
-    """No answer was seen. The provider may have the request, or not."""
+    """No answer was seen. The provider may have the request, or not.
+
+    Also where a conversation is said to be locked: it may be an earlier send that runs there."""
 
     request: Seq
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        _make_writable(self, self.reason)
 
 
 class ResponseOpened(Fact, frozen=True, tag="response_opened"):
@@ -165,7 +181,8 @@ class ItemsRemoved(Fact, frozen=True, tag="items_removed"):
 
     by: Removal
     to: Seq = START
-    """Rollback: the link that is the tip now. Compaction: the last link that goes."""
+    """Rollback: the link that is the tip now. Compaction: the last link that goes, with all before
+    it; an earlier compaction stands where its items stand."""
     replaced: tuple[Seq, ...] = ()
     """Compaction: the items that stand in for what went."""
 
@@ -175,6 +192,8 @@ class AnchorAdopted(Fact, frozen=True, tag="anchor_adopted"):
 
     mode: Mode
     anchor: str
+    last_item: str | None = None
+    """The id of the newest item of an adopted conversation: what is listed behind it is ours."""
 
 
 class AnchorLost(Fact, frozen=True, tag="anchor_lost"):

@@ -1,8 +1,8 @@
 """The ledger of one conversation: facts in, state derived.
 
 `append` is the only way in. It checks everything, then changes everything. What to send next is
-decided in `continuation`; walking the tree is in `paths`; `lockstitch.Ledger` is this class with
-a dialect chosen by name."""
+decided in `continuation`; the tree is in `links`; `lockstitch.Ledger` is this class with a dialect
+chosen by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lockstitch.core.calls import Call, Life, Step
-from lockstitch.core.errors import IllegalFact
+from lockstitch.core.errors import IllegalFact, NotInLedger
 from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
 from lockstitch.core.facts import (
     START,
@@ -71,6 +71,7 @@ class Ledger:
         self._calls_by_key: dict[str, list[Call]] = {}
         self._answered: dict[Seq, tuple[Call, ...]] = {}
         """The calls that an entry is the output of."""
+        self._rewrites: set[Seq] = set()
         self._entries_by_id: dict[str, Seq | list[Seq]] = {}
         self._exchange_by_id: dict[str, Exchange] = {}
         self.lost_anchors: set[str] = set()
@@ -94,12 +95,15 @@ class Ledger:
         return self._facts
 
     def fact(self, seq: Seq) -> AnyFact:
+        if not 0 < seq <= len(self._facts):
+            raise NotInLedger(f"There is no entry {seq}: the ledger has {len(self._facts)}.")
         return self._facts[seq - 1]
 
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
-        fact: Any = self._facts[seq - 1]
-        item: bytes = fact.item
+        item: bytes | None = getattr(self.fact(seq), "item", None)
+        if item is None:
+            raise NotInLedger(f"Entry {seq} holds no item.")
         return item
 
     def parts(self, seq: Seq) -> Sequence[Item]:
@@ -114,12 +118,19 @@ class Ledger:
         """The exchange of a request."""
         link = self.links.get(seq)
         if not isinstance(link, Exchange):
-            raise IllegalFact(f"Entry {seq} is no request.")
+            raise NotInLedger(f"Entry {seq} is no request.")
         return link
 
     def response(self, id: str) -> Exchange | None:
         """The exchange whose response has this id."""
         return self._exchange_by_id.get(id)
+
+    def link(self, seq: Seq) -> Link:
+        """The link at a position: an item, a request, a compaction, an adopted anchor."""
+        link = self.links.get(seq)
+        if link is None:
+            raise NotInLedger(f"Entry {seq} is no link of the conversation.")
+        return link
 
     def answered_by(self, seq: Seq) -> tuple[Call, ...]:
         """The calls that this entry is the output of."""
@@ -139,32 +150,25 @@ class Ledger:
 
     def on_path(self, seq: Seq, tip: Seq) -> bool:
         """Is this link the tip, or before it?"""
-        depth = self.links[seq].depth
-        link = self.links[tip]
+        depth = self.link(seq).depth
+        link = self.link(tip)
         while link.depth > depth:
             link = self.links[link.parent]
         return link.seq == seq
 
     def unsettled(self, tip: Seq | None = None) -> list[Call]:
-        """Calls since the last answer on the path that have no output in this ledger."""
+        """Calls since the last answer on the path that have no output here, and want one of us."""
         found: list[Call] = []
-        link = self.links[self.tip if tip is None else tip]
-        while not isinstance(link, Beginning):
-            if isinstance(link, Exchange):
-                ended = link.standing is Standing.ACCEPTED
-                if ended or link.kept or link.standing is Standing.ANSWERING:
-                    calls = link.open if ended else link.calls
-                    found[:0] = [call for call in calls if call.output is None]
-                if ended:
-                    break
-            elif isinstance(link, Said):
-                found[:0] = [call for call in link.calls if call.output is None]
-            link = self.links[link.parent]
+        for link, _ in back(self.links, self.link(self.tip if tip is None else tip).seq):
+            ended = isinstance(link, Exchange) and link.standing is Standing.ACCEPTED
+            found[:0] = [call for call in _calls_of(link) if call.waits_for_us]
+            if ended:
+                break
         return found
 
     def doubts(self) -> list[Exchange]:
-        """Requests of which it is not known how they ended: in flight, when the process that
-        sent them died, or lost."""
+        """Requests of which it is not known how they ended: lost, or in flight when the process
+        that sent them died."""
         return [
             link
             for link in self.links.values()
@@ -179,6 +183,7 @@ class Ledger:
                 "links": [_plain(link) for link in self.links.values()],
                 "calls": [_plain(call) for call in self.calls.values()],
                 "answered": {str(k): [c.seq for c in v] for k, v in self._answered.items()},
+                "rewrites": sorted(self._rewrites),
                 "lost_anchors": sorted(self.lost_anchors),
                 "positions": {k: v.seq for k, v in self.positions.items()},
                 "last_in": {k: v.seq for k, v in self.last_in.items()},
@@ -190,7 +195,9 @@ class Ledger:
     # --- the door ------------------------------------------------------------------------------
 
     def append(self, fact: AnyFact) -> Seq:
-        """Record ``fact``. A ledger that raised is exactly the ledger it was before."""
+        """Record ``fact``. A ledger that raised is exactly the ledger it was before.
+
+        A fact must hold what its type says; whether it can have happened is checked here."""
         seq = len(self._facts) + 1
         take = _TAKE.get(fact.__class__)
         if take is None:
@@ -218,6 +225,7 @@ class Ledger:
     def _item_added(self, seq: Seq, fact: ItemAdded) -> None:
         if fact.by is By.REWRITE:
             self._parts[seq] = self.reading.read(fact.item)
+            self._rewrites.add(seq)
             return
         parent = self.links.get(self.tip if fact.after is None else fact.after)
         if parent is None:
@@ -279,14 +287,12 @@ class Ledger:
 
     def _started(self, seq: Seq, fact: CallStarted) -> None:
         call = self._call_at(fact.call, fact.slot)
-        if not call.allows(Step.START):
-            raise _not_waiting(call.named, call)
+        self._check_waiting(call, Step.START)
         call.take(Step.START)
 
     def _settled(self, seq: Seq, fact: CallSettled) -> None:
         call = self._call_at(fact.call, fact.slot)
-        if not call.allows(Step.SETTLE):
-            raise _not_waiting(call.named, call)
+        self._check_waiting(call, Step.SETTLE)
         if fact.outcome is Outcome.NEVER_STARTED and call.life is Life.STARTED:
             # "Unknown" is never told as "did not run".
             raise IllegalFact(
@@ -294,18 +300,26 @@ class Ledger:
                 "with the outcome unknown, or with its output."
             )
         parts = self.reading.read(fact.item)
-        for item in parts:
-            if call.is_answered_by(item):
-                break
-        else:
+        outputs = [item for item in parts if item.part is _OUTPUT]
+        if len(outputs) != 1 or not call.is_answered_by(outputs[0]):
             raise IllegalFact(
-                f"The item that settles {call.named} is not its output. It needs the type of an "
-                f"output of its family ({call.output_type}) and the id of the call."
+                f"The item that settles {call.named} is not its output: a {call.output_type} with "
+                "the id of the call, and no other output beside it."
             )
         self._keep_parts(seq, parts)
         call.take(Step.SETTLE)
         call.output, call.outcome = seq, fact.outcome
         self._answered[seq] = (call,)
+
+    def _check_waiting(self, call: Call, step: Step) -> None:
+        if not call.allows(step):
+            raise _not_waiting(call.named, call)
+        link = self.links[call.link]
+        if isinstance(link, Exchange) and link.abandoned:
+            raise IllegalFact(
+                f"{call.named} was made in an answer that broke off, and the conversation went on "
+                "without it. It must not run any more."
+            )
 
     def _call_at(self, seq: Seq, slot: int) -> Call:
         call = self.calls.get((seq, slot))
@@ -332,9 +346,12 @@ class Ledger:
         for sent in fact.sent:
             if sent not in self._parts:
                 raise IllegalFact(f"Entry {sent} holds no item: it cannot be sent.")
+        if fact.anchor is not None:
+            _check_text(fact.anchor)
         exchange = Exchange(
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
         )
+        exchange.adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
         if fact.mode is Mode.CONVERSATION:
             if fact.anchor is None:
                 raise IllegalFact("A request to a conversation names the conversation.")
@@ -345,8 +362,17 @@ class Ledger:
                     f"{before.standing.value}: find out what became of it first."
                 )
             self.last_in[fact.anchor] = exchange
+        for sent in fact.sent:
+            if sent in self._rewrites:
+                self._answer_rewritten(sent, parent.seq)
         self.links[seq] = exchange
         self.tip = seq
+
+    def _answer_rewritten(self, entry: Seq, tip: Seq) -> None:
+        """An output that a filter wrote is the output of the call that it names."""
+        outputs = (item for item in self._parts[entry] if item.part is _OUTPUT and item.key)
+        calls = (self._answered_on(tip, item) for item in outputs)
+        self._answered[entry] = tuple(call for call in calls if call is not None)
 
     def _move(self, seq: Seq, move: Move) -> Exchange:
         """The exchange, if it may move so; nothing is changed."""
@@ -355,12 +381,21 @@ class Ledger:
             raise IllegalFact(f"Entry {seq} is no request.")
         if move not in STANDING[link.standing]:
             raise IllegalFact(
-                f"Request {seq} is {link.standing.value}: it cannot {move.value} any more."
+                f"Request {seq} is {link.standing.value}: it cannot {move.value} now."
             )
         return link
 
     def _sent(self, seq: Seq, fact: RequestSent) -> None:
-        self._move(fact.request, Move.SEND).standing = Standing.SENT
+        exchange = self._move(fact.request, Move.SEND)
+        if (
+            exchange.mode is Mode.CONVERSATION
+            and self.last_in[exchange.anchor or ""] is not exchange
+        ):
+            raise IllegalFact(
+                f"Another request to conversation {exchange.anchor} was prepared since. Send that "
+                "one, or plan again."
+            )
+        exchange.standing = Standing.SENT
 
     def _accepted(self, seq: Seq, fact: RequestAccepted) -> None:
         exchange = self._move(fact.request, Move.ACCEPT)
@@ -378,10 +413,12 @@ class Ledger:
             raise IllegalFact(
                 f"Request {fact.request} is answered by response {exchange.id}, not {fact.id}."
             )
+        if fact.id is not None:
+            _check_text(fact.id)
+            if self._exchange_by_id.setdefault(fact.id, exchange) is not exchange:
+                raise IllegalFact(f"Response {fact.id} answers another request already.")
         exchange.standing = Standing.ANSWERING
         exchange.id = fact.id
-        if fact.id is not None:
-            self._exchange_by_id[fact.id] = exchange
 
     def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
         exchange = self._move(fact.request, Move.SAY)
@@ -398,7 +435,7 @@ class Ledger:
                     call.take(Step.SETTLE)
                     call.take(Step.DELIVER)
                     call.output, call.outcome = seq, Outcome.FINISHED
-                    self._answered[seq] = (call,)
+                    self._answered[seq] = (*self._answered.get(seq, ()), call)
         self._keep_parts(seq, parts)
 
     def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:
@@ -425,20 +462,29 @@ class Ledger:
                 exchange.open = (*running, *exchange.open)
         if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
+        self._abandon_before(exchange)
+
+    def _abandon_before(self, exchange: Exchange) -> None:
+        """Answers that broke off, and of which nothing was done, are over: it goes on without."""
+        link = self.links[exchange.parent]
+        while link.seq != exchange.base and not isinstance(link, Beginning):
+            if isinstance(link, Exchange):
+                if link.standing is Standing.ACCEPTED:
+                    break
+                link.abandoned = not link.kept
+            link = self.links[link.parent]
 
     # --- what is gone --------------------------------------------------------------------------
 
     def _removed(self, seq: Seq, fact: ItemsRemoved) -> None:
-        link = self.links.get(fact.to)
-        if link is None:
-            raise IllegalFact(f"Entry {fact.to} is no link of the conversation.")
         if fact.by is Removal.ROLLBACK:
             if fact.replaced:
                 raise IllegalFact("A rollback takes items away and puts none in their place.")
+            if fact.to not in self.links:
+                raise IllegalFact(f"Entry {fact.to} is no link of the conversation.")
             self.tip = fact.to
             return
-        if fact.to != START and all(link.seq != fact.to for link, _ in back(self.links, self.tip)):
-            raise IllegalFact(f"Entry {fact.to} is not part of the conversation as it now is.")
+        self._check_removable(fact.to)
         for entry in fact.replaced:
             if entry not in self._parts:
                 raise IllegalFact(f"Entry {entry} holds no item: it cannot stand for others.")
@@ -446,16 +492,57 @@ class Ledger:
         self.links[seq] = Compaction(seq, self.tip, depth, fact.to, fact.replaced)
         self.tip = seq
 
+    def _check_removable(self, to: Seq) -> None:
+        """Nothing that is still under way may be cut away."""
+        going = False
+        for link, _ in back(self.links, self.tip):
+            going = going or link.seq == to
+            if not going:
+                continue
+            if isinstance(link, Exchange) and link.under_way:
+                raise IllegalFact(
+                    f"Request {link.seq} is {link.standing.value}: its answer is still to come, "
+                    "and cannot be cut away."
+                )
+            waiting = [call.named for call in _calls_of(link) if call.waits_for_us]
+            if waiting:
+                raise IllegalFact(
+                    f"{', '.join(waiting)} would be cut away without an output. Settle first."
+                )
+        if not going:
+            raise IllegalFact(f"Entry {to} is not part of the conversation as it now is.")
+
     def _adopted(self, seq: Seq, fact: AnchorAdopted) -> None:
         if fact.mode is Mode.FULL:
             raise IllegalFact("There is no anchor to adopt where everything is sent every time.")
         if self.tip != START:
             raise IllegalFact("An anchor that we never saw can only stand at the beginning.")
-        self.links[seq] = Adoption(seq, START, 1, fact.mode, fact.anchor)
+        _check_text(fact.anchor)
+        self.links[seq] = Adoption(seq, START, 1, fact.mode, fact.anchor, fact.last_item)
         self.tip = seq
 
     def _anchor_lost(self, seq: Seq, fact: AnchorLost) -> None:
+        _check_text(fact.anchor)
         self.lost_anchors.add(fact.anchor)
+
+
+def _calls_of(link: Link) -> Sequence[Call]:
+    """The calls that a link brings into the conversation."""
+    if isinstance(link, Said):
+        return link.calls
+    if not isinstance(link, Exchange):
+        return ()
+    if link.standing is Standing.ACCEPTED:
+        return link.open
+    return link.calls if link.kept or link.in_flight else ()
+
+
+def _check_text(text: str) -> None:
+    """Ids come from outside, and may be anything: here they must be text that can be written."""
+    try:
+        text.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise IllegalFact(f"{text!r:.80} is no id: it cannot be written as UTF-8.") from None
 
 
 def _not_waiting(named: str, call: Call | None) -> IllegalFact:

@@ -45,6 +45,7 @@ class Adoption(Struct, eq=False, gc=False):
     depth: int
     mode: Mode
     anchor: str
+    last_item: str | None = None
 
 
 class Beginning(Struct, eq=False, gc=False):
@@ -63,18 +64,17 @@ def back(links: Mapping[Seq, Link], tip: Seq) -> Iterator[tuple[Link, bool]]:
 
     Each comes with whether a new chain has begun behind it. A compaction comes last, where what
     it replaced by others would stand."""
-    passed: dict[Seq, Compaction] = {}
+    ends: dict[Seq, Compaction] = {}
+    """Where the kept part of a compaction ends."""
     link = links[tip]
     while not isinstance(link, Beginning):
-        compaction = passed.get(link.seq)
-        if compaction is not None:
+        compaction = ends.get(link.seq)
+        if isinstance(link, Compaction):
+            # It stands before what it kept. One that took it away as well stands there instead.
+            ends[link.to] = compaction or link
+        elif compaction is not None:
             yield compaction, True
             return
-        if isinstance(link, Compaction):
-            passed[link.to] = link
         else:
-            yield link, bool(passed)
+            yield link, bool(ends)
         link = links[link.parent]
-    if passed:
-        # Nothing was cut away but what stands before the first link.
-        yield passed[link.seq], True

@@ -80,7 +80,7 @@ def decoded(record: Record) -> AnyFact:
     """The fact of a record."""
     try:
         fact: Any = _decoder.decode(record.payload)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if record.payload.startswith(SEALED):
             raise UnreadableRecord(
                 f"Entry {record.seq} is encrypted, and the store was opened without its key. "

@@ -9,9 +9,11 @@ Python's randomised string hash cannot show in it."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Set
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -35,19 +37,16 @@ def _masks() -> tuple[int, ...]:
     )
 
 
-class SeenIds:
+class SeenIds(Struct, eq=False):
     """Ids that must be unique, and where each was seen first."""
 
-    __slots__ = ("_certain", "_filter", "_masks", "_places", "_watch", "suspects")
-
-    def __init__(self, watch: Iterable[str] | None = None) -> None:
-        self._places: dict[str, int] = {}
-        self._filter: array[int] | None = None
-        self._masks: tuple[int, ...] = ()
-        self._watch = None if watch is None else frozenset(watch)
-        self._certain: set[str] = set()
-        self.suspects: set[str] = set()
-        """Ids that may have been seen before. Not empty: read again, watching `to_watch`."""
+    _watch: Set[str] | None = None
+    suspects: set[str] = set()
+    """Ids that may have been seen before. Not empty: read again, watching `to_watch`."""
+    _places: dict[str, int] = {}
+    _filter: Any = None  # array[int] | None
+    _masks: tuple[int, ...] = ()
+    _certain: set[str] = set()
 
     def __repr__(self) -> str:
         how = "watching" if self._watch is not None else "filter" if self._filter else "exact"
@@ -88,18 +87,15 @@ class SeenIds:
         return self.suspects | self._certain if self.suspects else None
 
 
-class SeenKeys(Generic[T]):
+class SeenKeys(Struct, Generic[T], eq=False):
     """Keys of pairs that are closed, with the last call of each. Asked about only when an output
     comes that no open call waits for, and that is rare."""
 
-    __slots__ = ("_calls", "_certain", "_watch", "suspects")
-
-    def __init__(self, watch: Iterable[str] | None = None) -> None:
-        self._calls: dict[str, T] | None = {}
-        self._watch = None if watch is None else frozenset(watch)
-        self._certain: set[str] = set()
-        self.suspects: set[str] = set()
-        """Keys that were asked about in vain. Not empty: read again, watching `to_watch`."""
+    _watch: Set[str] | None = None
+    suspects: set[str] = set()
+    """Keys that were asked about in vain. Not empty: read again, watching `to_watch`."""
+    _calls: dict[str, Any] | None = {}
+    _certain: set[str] = set()
 
     def __repr__(self) -> str:
         exact = self._calls is not None
@@ -119,7 +115,7 @@ class SeenKeys(Generic[T]):
         if self._calls is None:
             self.suspects.add(key)
             return None
-        call = self._calls.get(key)
+        call: T | None = self._calls.get(key)
         if call is not None:
             self._certain.add(key)
         return call

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lockstitch.dialects.base import Wire
+from lockstitch.core.errors import NotAnItem
+from lockstitch.dialects.base import Wire, text_of
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -30,10 +31,10 @@ _NAMED_BY_ID: Final = frozenset(
 
 def likeness(wire: Mapping[str, Any]) -> bytes:
     """Bytes that are equal for two items that say the same."""
-    kind = wire.get("type")
+    kind = text_of(wire.get("type"))
     if kind == "reasoning":
         carried = wire.get("encrypted_content")
-        return _encoder.encode(["reasoning", carried or wire.get("id") or wire.get("summary")])
+        return _encoded(["reasoning", carried or wire.get("id") or wire.get("summary")])
     said: dict[str, Any] = {}
     for name, value in wire.items():
         if value is None or value == [] or (name in _PASSING and kind not in _NAMED_BY_ID):
@@ -43,7 +44,14 @@ def likeness(wire: Mapping[str, Any]) -> bytes:
     for name in ("content", "output"):
         if name in said:
             said[name] = _plain(said[name])
-    return _encoder.encode(said)
+    return _encoded(said)
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotAnItem(f"This item cannot be written as JSON: {error}.") from None
 
 
 def _plain(value: Any) -> Any:
@@ -64,6 +72,6 @@ def _part(part: Any) -> Any:
         for name, value in part.items()
         if value is not None and name not in _PASSING_IN_PARTS
     }
-    if kept.keys() == {"type", "text"} and kept["type"] in _TEXTS:
+    if kept.keys() == {"type", "text"} and text_of(kept["type"]) in _TEXTS:
         return kept["text"]
     return kept

@@ -12,30 +12,23 @@ from lockstitch.core.items import Item
 from lockstitch.core.ledger import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
-from lockstitch.dialects.responses import Fields, classify
 
-_fields = msgspec.json.Decoder(Fields)
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
 def decoded(item: bytes) -> Wire:
     """The wire item in these bytes."""
+    if not isinstance(item, bytes):
+        raise NotAnItem(f"Not a wire item: {item!r:.40}. Pass the bytes of one JSON object.")
     try:
         return _object.decode(item)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _no_item(item, error) from None
 
 
-def _read_responses(item: bytes) -> Sequence[Item]:
-    # Only what pairing looks at: a large output is never made into an object.
-    try:
-        return (classify(_fields.decode(item)),)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _no_item(item, error) from None
-
-
 def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
-    return lambda item: tuple(dialect.read(decoded(item)))
+    # Decoded in full: what a ledger takes, it must be able to give back.
+    return lambda item: dialect.read(decoded(item))
 
 
 def _no_item(item: bytes, error: Exception) -> NotAnItem:
@@ -45,7 +38,7 @@ def _no_item(item: bytes, error: Exception) -> NotAnItem:
 
 READINGS: Final[dict[str, Reading]] = {
     name: Reading(name, dialect.order, _reader(dialect)) for name, dialect in DIALECTS.items()
-} | {"responses": Reading("responses", DIALECTS["responses"].order, _read_responses)}
+}
 
 
 def reading(name: str) -> Reading:

@@ -7,7 +7,9 @@ from typing import Any
 
 from lockstitch.core.compacting import cut_behind
 from lockstitch.core.errors import CannotTrim
+from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import START, AnyFact, By, ItemsRemoved, Removal, Seq
+from lockstitch.core.links import back
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import item_added
 
@@ -32,6 +34,12 @@ def compacted(
     if waiting and not limits:
         named = ", ".join(call.named for call in waiting)
         raise CannotTrim(f"Calls that have no output cannot go: {named}. Settle them first.")
+    for link, _ in back(of.links, of.tip):
+        if isinstance(link, Exchange) and link.under_way:
+            raise CannotTrim(
+                f"Request {link.seq} is {link.standing.value}: an answer may still come. Record "
+                "what became of it first."
+            )
     to = cut_behind(of, limits) if limits else of.tip
     if to == START:
         return []

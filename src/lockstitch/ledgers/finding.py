@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lockstitch.core.arranging import context, travelling
+from lockstitch.core import continuation
 from lockstitch.core.continuation import ReadBack
 from lockstitch.core.errors import LockstitchError
-from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import (
     AnyFact,
     RequestAccepted,
@@ -33,13 +32,14 @@ class ConversationChanged(LockstitchError):
 def found(of: Ledger, asked: ReadBack, listed: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
     """What became of a lost request, given the items that the provider lists, oldest first."""
     request = of.exchange(asked.request)
-    known, sent = _expected(of, request)
-    if not _begins_with(of, listed, known):
+    expected = continuation.listed(of, request)
+    if not _begins_with(of, listed, expected.known):
         raise _changed(asked, len(listed))
-    news = listed[len(known) :]
+    news = listed[len(expected.known) :]
     if not news:
         reason = "its items are not in the conversation"
         return [RequestRejected(request=request.seq, reason=reason)]
+    sent = expected.sent
     if not _begins_with(of, news, [*sent, *request.said]):
         raise _changed(asked, len(news))
     if len(news) == len(sent):
@@ -50,21 +50,6 @@ def found(of: Ledger, asked: ReadBack, listed: Sequence[Mapping[str, Any]]) -> l
     return [opened, *items, ResponseEnded(request=request.seq)]
 
 
-def _expected(of: Ledger, request: Exchange) -> tuple[list[Seq], list[Seq]]:
-    """What the listing holds in any case, and what it holds if the request arrived."""
-    known: list[Seq] = []
-    sent = list(request.sent)
-    base = of.links[request.base]
-    while isinstance(base, Exchange) and base.anchor == request.anchor:
-        if base.said:
-            return known, sent  # the listing begins behind its last item
-        known[:0] = base.sent
-        base = of.links[base.base]
-    before = [sending.seq for sending in travelling(of, context(of, base.seq))]
-    # The first request to a conversation brings everything with it.
-    return ([*before, *known], sent) if known else (known, [*before, *sent])
-
-
 def _begins_with(of: Ledger, listed: Sequence[Mapping[str, Any]], entries: Sequence[Seq]) -> bool:
     return len(listed) >= len(entries) and all(
         likeness(item) == likeness(of.wire(seq)) for item, seq in zip(listed, entries, strict=False)
@@ -73,6 +58,6 @@ def _begins_with(of: Ledger, listed: Sequence[Mapping[str, Any]], entries: Seque
 
 def _changed(asked: ReadBack, count: int) -> ConversationChanged:
     return ConversationChanged(
-        f"Conversation {asked.conversation} holds {count} items that nobody here sent. Continue "
-        "in a new conversation, and let one writer at a time use it."
+        f"Conversation {asked.conversation} lists {count} items that are not what was sent and "
+        "heard here. Continue in a new conversation, and let one writer at a time use it."
     )

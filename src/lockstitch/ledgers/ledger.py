@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockstitch.core import continuation, ledger
-from lockstitch.core.arranging import Sending, history
+from lockstitch.core.arranging import NEW_KEY, Sending, history
 from lockstitch.core.continuation import Continue, Plan, Replay
-from lockstitch.core.errors import IllegalFact
+from lockstitch.core.errors import IllegalFact, UnknownMode
 from lockstitch.core.facts import AnyFact, Mode, Opened, Seq
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import by_name
@@ -51,7 +51,12 @@ class Ledger(ledger.Ledger):
         conversation: str | None = None,
     ) -> Plan:
         """What to send next; see `continuation`."""
-        return continuation.plan(self, Mode(mode), tip=tip, conversation=conversation)
+        try:
+            mode = Mode(mode)
+        except ValueError:
+            known = ", ".join(one.value for one in Mode)
+            raise UnknownMode(f"There is no mode {mode!r}. Choose one of: {known}.") from None
+        return continuation.plan(self, mode, tip=tip, conversation=conversation)
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
@@ -65,4 +70,8 @@ class Ledger(ledger.Ledger):
     def rendered(self, sending: Sending) -> Wire:
         """The wire item of an entry, as it is sent."""
         wire = self.wire(sending.seq)
-        return self.dialect.strip_id(wire, 0) if sending.bare else wire
+        if sending.bare:
+            return self.dialect.strip_id(wire, 0)
+        if sending.rekeyed is not None:
+            return self.dialect.rekey(wire, 0, sending.rekeyed, sending.rekeyed + NEW_KEY)
+        return wire

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from lockstitch.core import families
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import By, CallSettled, ItemAdded, ItemCompleted, Seq
@@ -16,9 +17,13 @@ from lockstitch.ledgers.ledger import Ledger
 
 _encoder = msgspec.json.Encoder()
 
+_MORE_THAN_TEXT = (families.MCP_APPROVAL, families.COMPUTER, families.TOOL_SEARCH)
+"""Outputs that are a decision, a picture or tools."""
+
 
 def encoded(item: Mapping[str, Any] | bytes | str) -> bytes:
-    """A wire item as the bytes that a fact holds. A text is a user's message."""
+    """A wire item as the bytes that a fact holds. A text is a user's message, in every dialect but
+    that of the Realtime API."""
     if isinstance(item, bytes):
         return item
     if isinstance(item, str):
@@ -38,6 +43,8 @@ def item_added(
 
 def item_completed(request: Seq, item: Mapping[str, Any] | bytes) -> ItemCompleted:
     """The fact that the model said an item to its end."""
+    if isinstance(item, str):
+        raise NotAnItem("A text alone is a user's message. Pass the item that the model said.")
     return ItemCompleted(request=request, item=encoded(item))
 
 
@@ -46,6 +53,10 @@ def call_settled(
 ) -> CallSettled:
     """The fact that a call has its output: a wire item, or the text of one."""
     if isinstance(output, str):
+        if call.item.family in _MORE_THAN_TEXT:
+            raise NotAnItem(
+                f"A text is no output of {call.named}. Pass the {call.output_type} item."
+            )
         output = _output(of, call, Settlement(Outcome.FINISHED, output, failed))
     return CallSettled(call=call.seq, slot=call.slot, item=encoded(output))
 

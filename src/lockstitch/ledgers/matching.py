@@ -11,14 +11,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from lockstitch.core.arranging import Arranged, arranged
+from lockstitch.core.arranging import Arranged, arranged, waiting_at
 from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import START, AnyFact, By, ItemAdded, ItemsRemoved, Removal, Seq
 from lockstitch.core.items import Part
 from lockstitch.core.links import Compaction, Link, Said, back
 from lockstitch.dialects.likeness import likeness
+from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import item_added
+from lockstitch.ledgers.making import encoded, item_added
 
 _GIVEN_FROM_OUTSIDE = frozenset({Part.INPUT, Part.OUTPUT})
 
@@ -108,19 +109,18 @@ def matched(
     ``since`` is what is already known to be the same: only what lies behind it is looked at."""
     since = since or Position()
     links: list[Link] = []
-    for link, _ in back(of.links, of.tip if tip is None else tip):
+    for link, _ in back(of.links, of.link(of.tip if tip is None else tip).seq):
         if link.seq == since.link:
             break
         links.append(link)
     links.reverse()
-    first = of.links[since.link]
-    found = arranged(links, first.open if isinstance(first, Exchange) else ())
+    found = arranged(links, waiting_at(of, since.link))
     at = since.items
     reached = [at] * (since.outputs + 1)
     """For each number of entries that were resent: where the history stands then."""
     for seq in found.entries[since.outputs :]:
-        same = at < len(history) and likeness(history[at]) == likeness(of.wire(seq))
-        if not same and of.parts(seq)[0].part is not Part.REASONING:
+        same = at < len(history) and likeness(_wire(history[at])) == likeness(of.wire(seq))
+        if not same and not _may_be_left_out(of, seq):
             break
         at += same
         reached.append(at)
@@ -142,6 +142,15 @@ def _position(
         next_start = found.starts[n + 1] if n + 1 < len(links) else len(found.entries)
     entries = min(most, next_start)
     return Position(link, entries - end, reached[entries])
+
+
+def _wire(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    return item if isinstance(item, Mapping) else decoded(encoded(item))
+
+
+def _may_be_left_out(of: Ledger, seq: Seq) -> bool:
+    parts = of.parts(seq)
+    return bool(parts) and all(item.part is Part.REASONING for item in parts)
 
 
 def _own_entries(link: Link) -> int:

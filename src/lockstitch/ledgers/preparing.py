@@ -14,9 +14,9 @@ import msgspec
 from lockstitch.core import continuation
 from lockstitch.core.arranging import sent_parts
 from lockstitch.core.continuation import Continue, Replay
-from lockstitch.core.errors import BrokenPair
+from lockstitch.core.errors import BrokenPair, IllegalFact, NotAnItem
 from lockstitch.core.exchanges import Exchange
-from lockstitch.core.facts import START, AnyFact, By, RequestPrepared, Seq
+from lockstitch.core.facts import START, AnyFact, By, Mode, RequestPrepared, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Adoption
 from lockstitch.dialects.base import Wire
@@ -42,6 +42,12 @@ def request_prepared(
     base, sent = plan.base, tuple(sending.seq for sending in plan.items)
     if items is not None:
         base, sent = _rewritten(of, plan, items, facts)
+    if conversation is not None and not (
+        isinstance(plan, Replay) and plan.mode is Mode.CONVERSATION
+    ):
+        raise IllegalFact(
+            "Only a replay goes to a new conversation; this plan goes on from its own anchor."
+        )
     anchor = conversation or plan.anchor
     prepared = RequestPrepared(mode=plan.mode, base=base, covers=plan.tip, sent=sent, anchor=anchor)
     return [*facts, prepared]
@@ -90,15 +96,23 @@ class _Places:
     def __init__(self, wires: Sequence[Wire]) -> None:
         self._at: dict[bytes, deque[int]] = {}
         for at, wire in enumerate(wires):
-            self._at.setdefault(_encoder.encode(wire), deque()).append(at)
+            self._at.setdefault(_same(wire), deque()).append(at)
         self._from = 0
 
     def next(self, item: Mapping[str, Any]) -> int | None:
         """The first place of an equal item, behind those already taken."""
-        places = self._at.get(_encoder.encode(item))
+        places = self._at.get(_same(item))
         while places:
             place = places.popleft()
             if place >= self._from:
                 self._from = place + 1
                 return place
         return None
+
+
+def _same(item: Mapping[str, Any]) -> bytes:
+    """Bytes that are equal for equal items."""
+    try:
+        return _encoder.encode(item)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotAnItem(f"A rewritten item cannot be written as JSON: {error}.") from None

@@ -9,12 +9,13 @@ import asyncio
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from lockstitch.core import records
-from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import AnyFact, Seq
+from lockstitch.core.records import Record
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.store.contract import Claim, Store
 from lockstitch.store.errors import ClaimLost, StoreError
@@ -33,14 +34,18 @@ class JournalStale(StoreError):
 class Journal:
     """One conversation in a store, with its ledger, held by this process alone."""
 
-    def __init__(self, store: Store, claim: Claim, ledger: Ledger, kept: int) -> None:
+    def __init__(
+        self, store: Store, claim: Claim, ledger: Ledger, kept: int, seconds: float
+    ) -> None:
         self.ledger = ledger
         """What is known. Read it, plan from it; append to the journal only."""
         self._store = store
         self._claim = claim
         self._kept = kept
         """How many facts were given to the store."""
-        self._stale: LockstitchError | None = None
+        self._seconds = seconds
+        self._stale: BaseException | None = None
+        self._writing: set[asyncio.Task[None]] = set()
         self._renewing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -72,8 +77,8 @@ class Journal:
         except BaseException:
             await store.release(claim)
             raise
-        journal = cls(store, claim, ledger, len(facts))
-        journal._renewing = asyncio.create_task(journal._renew(seconds))
+        journal = cls(store, claim, ledger, len(facts), seconds)
+        journal._renewing = asyncio.create_task(journal._renew())
         return journal
 
     async def append(self, *facts: AnyFact) -> Seq:
@@ -94,22 +99,34 @@ class Journal:
 
     async def _keep(self) -> None:
         ledger, after = self.ledger, self._kept
-        new = [
-            records.encoded(seq, ledger.fact(seq), ledger.parts_or_none(seq))
-            for seq in range(after + 1, len(ledger) + 1)
-        ]
-        if not new:
+        if after == len(ledger):
             return
         self._kept = len(ledger)
         try:
+            new = [
+                records.encoded(seq, ledger.fact(seq), ledger.parts_or_none(seq))
+                for seq in range(after + 1, len(ledger) + 1)
+            ]
+        except BaseException as error:
+            self._stale = error
+            raise
+        # Whoever waits for a write may be cancelled; the write is not.
+        writing = asyncio.create_task(self._write(after, new))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+        await asyncio.shield(writing)
+
+    async def _write(self, after: int, new: Sequence[Record]) -> None:
+        try:
             await self._store.append(self._claim, after, new)
-        except LockstitchError as error:
+        except BaseException as error:
             self._stale = error
             raise
 
     async def reload(self) -> None:
         """Read the conversation again; the store is what is true."""
-        await self._store.renew(self._claim, seconds=CLAIM_SECONDS)
+        await asyncio.gather(*self._writing, return_exceptions=True)
+        await self._store.renew(self._claim, seconds=self._seconds)
         found = self._store.read(self.conversation)
         facts = [records.decoded(record) async for record in found]
         dialect = self.ledger.reading.dialect
@@ -117,15 +134,15 @@ class Journal:
         self._kept = len(facts)
         self._stale = None
 
-    async def _renew(self, seconds: float) -> None:
+    async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(seconds / RENEWALS_IN_A_CLAIM)
+            await asyncio.sleep(self._seconds / RENEWALS_IN_A_CLAIM)
             try:
-                await self._store.renew(self._claim, seconds=seconds)
+                await self._store.renew(self._claim, seconds=self._seconds)
             except ClaimLost as error:
                 self._stale = error
                 return
-            except StoreError:
+            except Exception:
                 continue  # a write will say so; until then the claim may still be ours
 
     async def close(self) -> None:
@@ -133,6 +150,7 @@ class Journal:
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
+            await asyncio.gather(*self._writing, return_exceptions=True)
             await self._store.release(self._claim)
 
     async def __aenter__(self) -> Self:

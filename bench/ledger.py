@@ -118,7 +118,7 @@ def track(turns: int, *, full: bool, output_bytes: int = OUTPUT_BYTES) -> list[R
         text = output(turn, output_bytes)
         items = [
             ToolCallItem(agent=agent, raw_item=said),
-            ToolCallOutputItem(agent=agent, raw_item=text, output=text["output"]),  # type: ignore[arg-type]
+            ToolCallOutputItem(agent=agent, raw_item=text, output=text["output"]),
         ]
         everything += items
     return everything

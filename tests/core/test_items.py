@@ -8,7 +8,7 @@ from lockstitch.core import families
 from lockstitch.core.items import Item, Part, Place
 
 
-def test_the_parts_are_the_seven_that_pairing_tells_apart():
+def test_the_parts_are_the_eight_that_are_told_apart():
     assert {part.value for part in Part} == {
         "call",
         "output",
@@ -16,6 +16,7 @@ def test_the_parts_are_the_seven_that_pairing_tells_apart():
         "model",
         "input",
         "reference",
+        "compaction",
         "other",
     }
 
@@ -25,6 +26,7 @@ def test_an_item_of_an_unknown_type_claims_nothing():
     assert (item.family, item.key, item.alias, item.id, item.name, item.note) == (None,) * 6
     assert item.slot == 0
     assert item.lone is False
+    assert item.carried is False
 
 
 def test_an_item_cannot_be_changed():

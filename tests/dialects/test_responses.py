@@ -262,7 +262,7 @@ def test_an_approval_is_joined_by_its_id_and_has_no_call_id():
         ({"type": "reasoning", "id": "rs_1", "summary": []}, Part.REASONING),
         ({"type": "item_reference", "id": "msg_1"}, Part.REFERENCE),
         ({"id": "msg_1"}, Part.REFERENCE),
-        ({"type": "compaction", "encrypted_content": "x"}, Part.OTHER),
+        ({"type": "compaction", "encrypted_content": "x"}, Part.COMPACTION),
         ({"type": "compaction_trigger"}, Part.OTHER),
         ({"type": "additional_tools", "role": "developer", "tools": []}, Part.OTHER),
         ({"type": "a_type_of_next_year", "call_id": "call_a"}, Part.OTHER),

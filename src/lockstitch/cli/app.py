@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lockstitch.cli.store_commands import store
 from lockstitch.core.errors import LockstitchError
 
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(store)
 
 
 class Output(StrEnum):
@@ -64,7 +66,9 @@ Anchored = Annotated[
 def check(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(help="Files, folders, or - for standard input.", show_default=False),
+        typer.Argument(
+            help="Files, folders, store:URL, or - for standard input.", show_default=False
+        ),
     ] = None,
     output: Annotated[Output, typer.Option(help="How to say it.")] = Output.text,
     select: Annotated[
@@ -93,7 +97,7 @@ def check(
 
         raise typer.Exit(show(explain))
     if not paths:
-        raise typer.BadParameter("name a file, a folder, or - for standard input.")
+        raise typer.BadParameter("name a file, a folder, store:URL, or - for standard input.")
     from lockstitch.cli.checking import Options, run
 
     options = Options(

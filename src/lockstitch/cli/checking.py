@@ -57,11 +57,16 @@ class _Target:
 def run(paths: list[str], options: Options) -> int:
     """Check and report; the exit code."""
     _know_codes((*options.select, *options.ignore))
+    stores = [path for path in paths if path.startswith("store:")]
     with ExitStack() as stack:
-        targets, reports = _targets(paths, stack)
+        targets, reports = _targets([path for path in paths if path not in stores], stack)
         reports += _check_all(targets, options)
+    for store in stores:
+        reports += _check_store(store, options)
     shown = [report for report in reports if not report.skipped]
     reporting.PRINTERS[options.output](shown, options.statistics)
+    if not shown and stores:
+        return CLEAN  # a store without conversations
     if any(report.error for report in shown) or not shown:
         if not shown:
             print("lockstitch: no session files found.", file=sys.stderr)
@@ -136,6 +141,15 @@ def _check_all(targets: list[_Target], options: Options) -> list[FileReport]:
                 transient=True,
             )
         return list(results)
+
+
+def _check_store(named: str, options: Options) -> list[FileReport]:
+    from lockstitch.cli.checking_stores import check_store
+
+    reports = check_store(named, anchored=options.anchored)
+    for report in reports:
+        report.rows = [row for row in report.rows if _wanted(row.code, options)]
+    return reports
 
 
 def _size(path: Path) -> int:

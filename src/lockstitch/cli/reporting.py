@@ -33,9 +33,13 @@ class Row:
         return f"{self.message} [{more}]" if more else self.message
 
 
+STORE: Final = "store"
+"""The format of a conversation that is no file."""
+
+
 @dataclass(slots=True, kw_only=True)
 class FileReport:
-    """One file: its findings, or why it could not be read."""
+    """One file, or one conversation of a store: its findings, or why it could not be read."""
 
     path: str
     format: str = ""
@@ -77,14 +81,17 @@ def _summary(reports: list[FileReport]) -> str:
     unread = sum(bool(report.error) for report in reports)
     read = len(reports) - unread
     records = sum(report.records for report in reports)
+    noun = "conversation" if all(report.format == STORE for report in reports) else "file"
     if found:
-        text = f"Found {_many(found, 'problem')} in {broken} of {_many(read, 'file')}"
-        text += f" ({_many(records, 'record')}). Mend with: lockstitch mend PATH"
+        text = f"Found {_many(found, 'problem')} in {broken} of {_many(read, noun)}"
+        text += f" ({_many(records, 'record')})."
+        if any(report.rows and report.format != STORE for report in reports):
+            text += " Mend with: lockstitch mend PATH"
     elif read:
-        text = f"All clean: {_many(read, 'file')}, {_many(records, 'record')}."
+        text = f"All clean: {_many(read, noun)}, {_many(records, 'record')}."
     else:
         text = "Nothing was checked."
-    return text + (f" {_many(unread, 'file')} could not be read." if unread else "")
+    return text + (f" {_many(unread, noun)} could not be read." if unread else "")
 
 
 def _many(count: int, noun: str) -> str:

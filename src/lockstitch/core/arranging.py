@@ -5,20 +5,19 @@ as items stand where they came. What may not travel is left out here, and nowher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lockstitch.core.calls import Call
-from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, ItemCompleted, Seq
+from lockstitch.core.calls import Call, id_of
+from lockstitch.core.exchanges import Exchange
+from lockstitch.core.facts import START, Seq
 from lockstitch.core.items import Item, Part
 from lockstitch.core.ledger import Ledger
 from lockstitch.core.links import Beginning, Compaction, Link, Said, back
 
-_CALL, _OUTPUT, _INPUT = Part.CALL, Part.OUTPUT, Part.INPUT
-_REASONING, _COMPACTION = Part.REASONING, Part.COMPACTION
+_OUTPUT, _INPUT, _REASONING = Part.OUTPUT, Part.INPUT, Part.REASONING
 
 _SEVERAL = Item(Part.INPUT)
 """A message with several parts: it has no id of its own, and is no reasoning."""
@@ -47,87 +46,74 @@ class Arranged(Struct):
     """For each link: how many entries stand before its own."""
 
 
-def arranged(links: Sequence[Link], waiting: Sequence[Call] = ()) -> Arranged:
-    """The entries of these links; ``waiting`` are calls before them that want an output."""
+def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
+    """The entries of these links; the calls of ``behind``, before them, want their outputs."""
     entries: list[Seq] = []
     unsettled: list[Call] = []
     starts: list[int] = []
     answered = {id_of(call) for link in links if isinstance(link, Said) for call in link.answers}
 
-    def flush(calls: Sequence[Call]) -> None:
+    def flush(calls: Sequence[Call], wants: Callable[[Call], bool]) -> None:
         placed = len(entries)
         for call in calls:
             if answered and id_of(call) in answered:
                 continue
             if call.output is None:
-                if call.waits_for_us:
+                if wants(call):
                     unsettled.append(call)
             elif call.output not in entries[placed:]:  # one message may answer several
                 entries.append(call.output)
 
-    pending: Sequence[Call] = waiting
+    pending, wants = _waiting(behind)
     for link in links:
         if isinstance(link, Said):
-            if pending and not link.answers:
-                flush(pending)
-                pending = ()
+            flush(pending, wants)
             starts.append(len(entries))
             entries.append(link.seq)
-            if link.calls:
-                pending = [*pending, *link.calls]
-        elif isinstance(link, Exchange):
-            accepted = link.standing is Standing.ACCEPTED
-            if not (accepted or link.kept):
-                starts.append(len(entries))
-                continue
-            flush(pending)
+            pending, wants = _waiting(link)
+        elif isinstance(link, Exchange) and link.counts:
+            flush(pending, wants)
             starts.append(len(entries))
             entries += link.said
-            pending = link.open if accepted else link.unanswered()
+            pending, wants = _waiting(link)
         else:
             starts.append(len(entries))
             if isinstance(link, Compaction):
                 entries += link.replaced
-    flush(pending)
+    flush(pending, wants)
     return Arranged(entries, unsettled, starts)
 
 
-def waiting_at(ledger: Ledger, seq: Seq) -> list[Call]:
-    """The calls that want their outputs right behind this link."""
-    waiting: list[Call] = []
-    answered: set[tuple[Seq, int]] = set()
+def _waiting(link: Link | None) -> tuple[Sequence[Call], Callable[[Call], bool]]:
+    """The calls that want their outputs behind a link, and which of them want ours."""
+    if isinstance(link, Exchange):
+        return link.waiting, link.wants
+    return (link.calls if isinstance(link, Said) else ()), _not_by_server
+
+
+def _not_by_server(call: Call) -> bool:
+    return not call.by_server
+
+
+def last_said(ledger: Ledger, seq: Seq) -> Link | None:
+    """The last link through this one at which something was said."""
     link = ledger.link(seq)
     while not isinstance(link, Beginning):
-        if isinstance(link, Said):
-            answered |= {id_of(call) for call in link.answers}
-            waiting[:0] = link.calls
-            if not link.answers:
-                break  # what waited before it was answered before it
-        elif isinstance(link, Exchange):
-            accepted = link.standing is Standing.ACCEPTED
-            if accepted or link.kept:
-                waiting[:0] = link.open if accepted else link.unanswered()
-                break
+        if isinstance(link, Said) or (isinstance(link, Exchange) and link.counts):
+            return link
         link = ledger.links[link.parent]
-    return [call for call in waiting if id_of(call) not in answered]
+    return None
 
 
-def id_of(call: Call) -> tuple[Seq, int]:
-    """What tells a call from every other: where it stands."""
-    return call.seq, call.item.slot
-
-
-def travelling(ledger: Ledger, entries: Iterable[Seq]) -> list[Sending]:
-    """The entries as they may be sent to a provider that may have kept nothing of them.
+def travelling(ledger: Ledger, entries: Iterable[Seq], held: Sequence[Call] = ()) -> list[Sending]:
+    """The entries as they may be sent to a provider that may have kept nothing of them, but for
+    the calls in ``held``.
 
     Reasoning without its content is only a reference, so it stays behind, and what the model
-    said with it goes without ids: a provider that knows the id would ask for the reasoning. Of
-    several entries with one id, all but the first go without it. What the provider compacted is
-    not sent again, if it is whole by itself."""
+    said with it goes without ids. Of several entries with one id, all but the first go without
+    it. Reasoning that led to nothing stays behind, too."""
     sendings: list[Sending] = []
-    rekeyed: set[str] = set()
     dangling = 0
-    bare = False
     for seq in entries:
         parts = ledger.parts(seq)
         item = parts[0] if len(parts) == 1 else _SEVERAL
@@ -136,28 +122,30 @@ def travelling(ledger: Ledger, entries: Iterable[Seq]) -> list[Sending]:
             if item.carried:
                 dangling += 1
                 sendings.append(Sending(seq, _repeated(ledger, seq, item.id)))
-            else:
-                bare = True
             continue
-        if part is _INPUT or part is _OUTPUT:
-            if bare and not isinstance(ledger.fact(seq), ItemCompleted):
-                bare = False
-            if dangling:
-                del sendings[-dangling:]  # what it led to was never said
-        elif part is _COMPACTION and _is_whole(ledger, sendings):
-            sendings.clear()
-        dangling = 0
-        stripped = item.id is not None and (bare or _repeated(ledger, seq, item.id))
-        new_key = None
-        if bare and item.joining_id is not None:
-            new_key = item.joining_id
-            rekeyed.add(new_key)
-        elif rekeyed and part is _OUTPUT and item.key in rekeyed:
-            new_key = item.key
-        sendings.append(Sending(seq, stripped, new_key))
+        if dangling:
+            if part is _INPUT or part is _OUTPUT:
+                del sendings[-dangling:]
+            dangling = 0
+        shadowed = seq in ledger.shadowed
+        bare = item.id is not None and (shadowed or _repeated(ledger, seq, item.id))
+        rekeyed = None
+        if shadowed:
+            rekeyed = item.joining_id
+        elif part is _OUTPUT and ledger.shadowed:
+            rekeyed = _new_key(ledger, seq, item, held)
+        sendings.append(Sending(seq, bare, rekeyed))
     if dangling:
         del sendings[-dangling:]
     return sendings
+
+
+def _new_key(ledger: Ledger, seq: Seq, output: Item, held: Sequence[Call]) -> str | None:
+    """The id that an output must name otherwise, as the call that is sent with it does."""
+    for call in ledger.answered_by(seq):
+        if call.seq in ledger.shadowed and call.item.joining_id == output.key and call not in held:
+            return output.key
+    return None
 
 
 def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
@@ -167,22 +155,6 @@ def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
     return len(entries) > 1 and entries[0] != seq
 
 
-def _is_whole(ledger: Ledger, sendings: Iterable[Sending]) -> bool:
-    """Has each call among these its output here, and each output its call?"""
-    waiting: set[str] = set()
-    for sending in sendings:
-        for item in ledger.parts(sending.seq):
-            if item.key is None or item.lone:
-                continue
-            if item.part is _CALL:
-                waiting.add(item.key)
-            elif item.part is _OUTPUT:
-                if item.key not in waiting:
-                    return False
-                waiting.discard(item.key)
-    return not waiting
-
-
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
     """The core items of an item as it is sent."""
     parts = ledger.parts(sending.seq)
@@ -190,7 +162,21 @@ def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
         return [replace(item, id=None) for item in parts]
     if sending.rekeyed is not None:
         return [_rekeyed(item, sending.rekeyed) for item in parts]
+    if any(item.family is not None and item.family.by_server for item in parts):
+        return [_running(ledger, sending.seq, item) for item in parts]
     return parts
+
+
+def _running(ledger: Ledger, seq: Seq, item: Item) -> Item:
+    """What the provider runs may stand without an output as long as it does."""
+    call = ledger.calls.get((seq, item.slot))
+    return replace(item, lone=True) if call is not None and runs(ledger, call) else item
+
+
+def runs(ledger: Ledger, call: Call) -> bool:
+    """Does the provider run this call, and wait for others that it made meanwhile?"""
+    link = ledger.links[call.link]
+    return isinstance(link, Exchange) and link.runs(call)
 
 
 def _rekeyed(item: Item, old: str) -> Item:
@@ -208,6 +194,9 @@ def context(ledger: Ledger, base: Seq) -> list[Seq]:
         exchange = ledger.links[base]
         if not isinstance(exchange, Exchange):
             break  # adopted: what is before it, only the provider knows
+        if exchange.begins is not None:
+            pieces.append(exchange.said[exchange.begins :])
+            break
         pieces += (exchange.said, exchange.sent)
         base = exchange.base
     return [seq for piece in reversed(pieces) for seq in piece]

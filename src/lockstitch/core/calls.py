@@ -77,15 +77,9 @@ class Call(Struct, eq=False, gc=False):
         return self.item.slot
 
     @property
-    def runs_at_provider(self) -> bool:
-        """Is it the provider that will answer it, and has it not yet?"""
-        family = self.item.family
-        return family is not None and family.by_server and self.output is None
-
-    @property
-    def waits_for_us(self) -> bool:
-        """Has it no output, and is it not the provider that will give it?"""
-        return self.output is None and not self.runs_at_provider
+    def by_server(self) -> bool:
+        """Is it the provider that runs it?"""
+        return self.item.family is not None and self.item.family.by_server
 
     @property
     def output_type(self) -> str:
@@ -108,3 +102,8 @@ class Call(Struct, eq=False, gc=False):
 
     def take(self, step: Step) -> None:
         self.life = LIFE[self.life][step]
+
+
+def id_of(call: Call) -> tuple[Seq, int]:
+    """What tells a call from every other: where it stands."""
+    return call.seq, call.item.slot

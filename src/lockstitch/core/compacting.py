@@ -20,14 +20,15 @@ def cut_behind(
     """The link behind which the newest part begins that fits the limits; `START` if all fits.
 
     ``limits`` are pairs of the cost of one entry and the most that all may cost. Where not even
-    the newest whole part fits, the cut is behind the tip itself, and nothing is left; where that
+    the newest whole part fits, the cut is behind the last link, and nothing is left; where that
     would lose a call that waits for its output, `CannotTrim` is raised."""
     tip = ledger.link(ledger.tip if tip is None else tip).seq
     links = [link for link, _ in back(ledger.links, tip)][::-1]
     found = arranged(links)
     entries = found.entries
     ends_at = {start: link.seq for start, link in zip(found.starts[1:], links, strict=False)}
-    ends_at[len(entries)] = tip
+    if links:
+        ends_at[len(entries)] = links[-1].seq
     whole = cut_points([ledger.parts(seq) for seq in entries])
     allowed = [may and (at == 0 or at in ends_at) for at, may in enumerate(whole)]
     if found.unsettled:

@@ -11,9 +11,10 @@ from enum import Enum
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockstitch.core import rules
-from lockstitch.core.arranging import Sending, arranged, context, sent_parts, travelling
+from lockstitch.core.arranging import Sending, arranged, context, runs, sent_parts, travelling
 from lockstitch.core.calls import Call
 from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import START, Mode, Seq
@@ -132,12 +133,10 @@ def plan(
             break
         tail.append(link)
     tail.reverse()
-    waiting = base.open if isinstance(base, Exchange) else ()
-    found = arranged(tail, waiting)
+    found = arranged(tail, base)
     if found.unsettled:
         return SettleFirst(tuple(found.unsettled))
-    items = travelling(ledger, found.entries)
-    if not items:
+    if not found.entries:
         return Refuse(reason=Reason.NOTHING_NEW)
     ground = _Ground(
         ledger=ledger,
@@ -147,7 +146,7 @@ def plan(
         base=base,
         restarted=restarted,
     )
-    return _send(ground, tuple(items))
+    return _send(ground, found.entries)
 
 
 class _Ground(Struct, frozen=True, kw_only=True):
@@ -161,22 +160,32 @@ class _Ground(Struct, frozen=True, kw_only=True):
     restarted: bool
 
 
-def _send(on: _Ground, items: tuple[Sending, ...]) -> Plan:
+def _send(on: _Ground, entries: Sequence[Seq]) -> Plan:
     anchor = _anchor(on)
     base = on.base.seq if on.base is not None else START
     if anchor is not None:
+        held = on.base.open if isinstance(on.base, Exchange) else ()
+        items = tuple(travelling(on.ledger, entries, held))
         plan = Continue(mode=on.mode, anchor=anchor, base=base, tip=on.tip, items=items)
-        return _unproven(on.ledger, on.base, items) or plan
+        return _unproven(on, items, behind=on.base) or plan
     if isinstance(on.base, Adoption) or (on.base is not None and on.base.adopted):
         return Refuse(reason=Reason.UNKNOWN_CHAIN)
     why = _why(on)
-    known = on.conversation in on.ledger.positions or on.conversation in on.ledger.lost_anchors
-    empty = None if known else on.conversation
+    items = tuple(travelling(on.ledger, entries))
+    empty = None if _is_known(on) else on.conversation
     whole = Replay(mode=on.mode, why=why, base=base, tip=on.tip, items=items, anchor=empty)
-    if why is Why.FULL_INPUT:
+    if why is Why.FULL_INPUT and not any(sending.rekeyed for sending in items):
         # What came before was proven when it was sent, and has not changed since.
-        return _unproven(on.ledger, on.base, items) or whole
-    return _unproven(on.ledger, None, [*whole.before(on.ledger), *items]) or whole
+        return _unproven(on, items, behind=on.base) or whole
+    return _unproven(on, [*whole.before(on.ledger), *items]) or whole
+
+
+def _is_known(on: _Ground) -> bool:
+    """May the provider's conversation hold anything?"""
+    named, ledger = on.conversation, on.ledger
+    return (
+        named in ledger.positions or named in ledger.lost_anchors or named == ledger.adopted_anchor
+    )
 
 
 def _anchor(on: _Ground) -> str | None:
@@ -201,11 +210,9 @@ def _why(on: _Ground) -> Why:
         return Why.FULL_INPUT
     if on.restarted:
         return Why.COMPACTED
-    if on.base is None:
-        return Why.START
     if on.mode is Mode.CONVERSATION and on.conversation not in on.ledger.lost_anchors:
-        return Why.BRANCHED if on.conversation in on.ledger.positions else Why.START
-    return Why.ANCHOR_LOST
+        return Why.BRANCHED if _is_known(on) else Why.START
+    return Why.START if on.base is None else Why.ANCHOR_LOST
 
 
 def _read_back(ledger: Ledger, conversation: str, lost: Exchange) -> ReadBack:
@@ -216,45 +223,56 @@ class Listed(Struct, frozen=True):
     """What a listing of a conversation holds, behind the last item of which the id is known."""
 
     after: str | None
-    known: tuple[Seq, ...]
+    known: tuple[Sending, ...]
     """These in any case,"""
-    sent: tuple[Seq, ...]
+    sent: tuple[Sending, ...]
     """and these if the lost request arrived."""
 
 
 def listed(ledger: Ledger, lost: Exchange) -> Listed:
     """What to expect of the conversation that a lost request went to."""
-    known: list[Seq] = []
+    known: list[Sending] = []
+    sent = _as_sent(ledger, lost)
     base = ledger.links[lost.base]
     while isinstance(base, Exchange) and base.anchor == lost.anchor:
         for seq in reversed(base.said):
             item = ledger.parts(seq)[0]
             after = item.id or item.joining_id
             if after is not None:
-                return Listed(after, tuple(known), lost.sent)
-            known.insert(0, seq)
-        known[:0] = base.sent
+                return Listed(after, tuple(known), tuple(sent))
+            known.insert(0, Sending(seq))
+        known[:0] = _as_sent(ledger, base)
         base = ledger.links[base.base]
     if isinstance(base, Adoption):
-        return Listed(base.last_item, tuple(known), lost.sent)
-    before = [sending.seq for sending in travelling(ledger, context(ledger, base.seq))]
+        return Listed(base.last_item, tuple(known), tuple(sent))
+    before = travelling(ledger, context(ledger, base.seq))
     if known:
-        return Listed(None, (*before, *known), lost.sent)
-    return Listed(None, (), (*before, *lost.sent))  # the first request brings everything with it
+        return Listed(None, (*before, *known), tuple(sent))
+    return Listed(None, (), (*before, *sent))  # the first request brings everything with it
+
+
+def _as_sent(ledger: Ledger, exchange: Exchange) -> list[Sending]:
+    base = ledger.links[exchange.base]
+    if isinstance(base, Exchange) and base.anchor == exchange.anchor:
+        return travelling(ledger, exchange.sent, base.open)
+    return travelling(ledger, exchange.sent)
 
 
 NO_OUTPUT = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE})
 
 
 def _unproven(
-    ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sending]
+    on: _Ground, items: Sequence[Sending], *, behind: Exchange | Adoption | None = None
 ) -> Plan | None:
-    """What is wrong with these items behind what ``base`` left, as a plan; None if nothing is."""
-    findings = prove(ledger, base, [sent_parts(ledger, sending) for sending in items])
+    """What is wrong with these items behind what an exchange left, as a plan; None if nothing."""
+    ledger = on.ledger
+    if not items:
+        return Refuse(reason=Reason.NOTHING_NEW)
+    findings = prove(ledger, behind, [sent_parts(ledger, sending) for sending in items])
     if not findings:
         return None
     if all(finding.rule in NO_OUTPUT for finding in findings):
-        calls = [ledger.call(finding.key or "") for finding in findings]
+        calls = [ledger.call(finding.key or "", at=on.tip) for finding in findings]
         if all(calls):
             return SettleFirst(tuple(call for call in calls if call is not None))
     return Refuse(reason=Reason.NOT_WHOLE, findings=tuple(findings))
@@ -264,19 +282,30 @@ def prove(
     ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sequence[Item]]
 ) -> list[Finding]:
     """What would be wrong with the context that these core items make behind ``base``."""
-    pairing: Pairing | None = Pairing(ledger.reading.order)
-    while pairing is not None:
-        last = pairing
-        at = entry = -1
-        if isinstance(base, Exchange):
-            for call in base.open:
-                if call.seq != entry:  # calls of one message stand at one place
-                    entry = call.seq
-                    at += 1
-                last.wait_for(call.item, at)
-        for parts in items:
-            at += 1
-            for item in parts:
-                last.add(item, at)
-        pairing = last.again()
-    return last.finish(anchored=isinstance(base, Adoption))
+    pairing = Pairing(ledger.reading.order)
+    _feed(ledger, pairing, base, items)
+    again = pairing.again()
+    if again is not None:
+        pairing = again
+        _feed(ledger, pairing, base, items)
+    return pairing.finish(anchored=isinstance(base, Adoption))
+
+
+def _feed(
+    ledger: Ledger,
+    pairing: Pairing,
+    base: Exchange | Adoption | None,
+    items: Sequence[Sequence[Item]],
+) -> None:
+    at = entry = -1
+    if isinstance(base, Exchange):
+        for call in base.open:
+            if call.seq != entry:  # calls of one message stand at one place
+                entry = call.seq
+                at += 1
+            running = call.by_server and runs(ledger, call)
+            pairing.wait_for(replace(call.item, lone=True) if running else call.item, at)
+    for parts in items:
+        at += 1
+        for item in parts:
+            pairing.add(item, at)

@@ -100,8 +100,16 @@ class Exchange(Struct, eq=False, gc=False):
     """The items of the answer that are whole."""
     calls: Sequence[Call] = ()
     """The calls among them."""
+    answers: Sequence[Call] = ()
+    """Calls of earlier answers whose output is among them: those that the provider ran."""
     open: Sequence[Call] = ()
     """Calls that the provider waits for, once the answer ended."""
+    begins: int | None = None
+    """Where among them a compaction stands: what was before it, the provider dropped."""
+    shadowed: bool = False
+    """Reasoning among them does not travel; see `Ledger.shadowed`."""
+    ended_early: bool = False
+    """A limit ended it: what it began to run, nobody runs any more."""
     adopted: bool = False
     """Its context begins with something that we never saw."""
     abandoned: bool = False
@@ -115,20 +123,39 @@ class Exchange(Struct, eq=False, gc=False):
         return self.standing is Standing.SENT or self.standing is Standing.ANSWERING
 
     @property
-    def under_way(self) -> bool:
-        """May an answer still come?"""
-        return self.in_flight or self.standing is Standing.PREPARED
-
-    @property
     def kept(self) -> bool:
         """Does an answer that never ended count? Only where a call of it may have had its effect:
         then what the model said is evidence, and must not be forgotten."""
         return any(call.life is not Life.ANNOUNCED for call in self.calls)
 
+    @property
+    def counts(self) -> bool:
+        """Is what it said part of the conversation?"""
+        return self.standing is Standing.ACCEPTED or self.kept
+
+    @property
+    def waiting(self) -> Sequence[Call]:
+        """The calls that want their output behind it."""
+        if self.standing is Standing.ACCEPTED:
+            return self.open
+        return self.unanswered()
+
     def unanswered(self) -> Sequence[Call]:
-        """The calls of which the answer does not hold the output itself, as for those that the
-        provider ran."""
+        """Its calls, but for those of which it holds the output itself."""
         if all(call.output is None for call in self.calls):
             return self.calls
         said = set(self.said)
         return tuple(call for call in self.calls if call.output not in said)
+
+    def wants(self, call: Call) -> bool:
+        """Must the output of this call come from us? What the provider runs, it runs no more once
+        its answer broke off or ended early."""
+        if call.output is not None or not call.by_server:
+            return call.output is None
+        return not (self.in_flight or (self.standing is Standing.ACCEPTED and not self.ended_early))
+
+    def runs(self, call: Call) -> bool:
+        """Does the provider run this call of it, and wait for calls of ours that it made?"""
+        return (
+            call.by_server and not self.wants(call) and any(not one.by_server for one in self.calls)
+        )

@@ -74,13 +74,13 @@ def _make_writable(fact: Fact, reason: str) -> None:
         force_setattr(fact, "reason", written)
 
 
-class Opened(Fact, frozen=True, tag="opened"):
+class Opened(Fact, frozen=True, kw_only=True, tag="opened"):
     """The ledger began. Always the first fact, and only the first."""
 
     dialect: str
 
 
-class ItemAdded(Fact, frozen=True, tag="item_added"):
+class ItemAdded(Fact, frozen=True, kw_only=True, tag="item_added"):
     """An item joined the conversation."""
 
     item: bytes
@@ -89,7 +89,7 @@ class ItemAdded(Fact, frozen=True, tag="item_added"):
     """The link it follows; None is the tip. What a filter gave follows nothing."""
 
 
-class CallStarted(Fact, frozen=True, tag="call_started"):
+class CallStarted(Fact, frozen=True, kw_only=True, tag="call_started"):
     """The effect of a call may begin from here on."""
 
     call: Seq
@@ -97,7 +97,7 @@ class CallStarted(Fact, frozen=True, tag="call_started"):
     """Which call of the item, where an item holds several."""
 
 
-class CallSettled(Fact, frozen=True, tag="call_settled"):
+class CallSettled(Fact, frozen=True, kw_only=True, tag="call_settled"):
     """The output of a call is ours, and durable."""
 
     call: Seq
@@ -106,7 +106,7 @@ class CallSettled(Fact, frozen=True, tag="call_settled"):
     outcome: Outcome = Outcome.FINISHED
 
 
-class RequestPrepared(Fact, frozen=True, tag="request_prepared"):
+class RequestPrepared(Fact, frozen=True, kw_only=True, tag="request_prepared"):
     """A request was built, and proven whole."""
 
     mode: Mode
@@ -120,19 +120,19 @@ class RequestPrepared(Fact, frozen=True, tag="request_prepared"):
     """The response id or conversation id that the provider is to continue; None sends all."""
 
 
-class RequestSent(Fact, frozen=True, tag="request_sent"):
+class RequestSent(Fact, frozen=True, kw_only=True, tag="request_sent"):
     """The request is leaving: from here on the provider may have it."""
 
     request: Seq
 
 
-class RequestAccepted(Fact, frozen=True, tag="request_accepted"):
+class RequestAccepted(Fact, frozen=True, kw_only=True, tag="request_accepted"):
     """The provider has the items of a request, and no answer to it was seen or made."""
 
     request: Seq
 
 
-class RequestRejected(Fact, frozen=True, tag="request_rejected"):
+class RequestRejected(Fact, frozen=True, kw_only=True, tag="request_rejected"):
     """The provider refused the request, or does not have it: as if it had not been sent."""
 
     request: Seq
@@ -142,7 +142,7 @@ class RequestRejected(Fact, frozen=True, tag="request_rejected"):
         _make_writable(self, self.reason)
 
 
-class RequestLost(Fact, frozen=True, tag="request_lost"):
+class RequestLost(Fact, frozen=True, kw_only=True, tag="request_lost"):
     """No answer was seen. The provider may have the request, or not.
 
     Also where a conversation is said to be locked: it may be an earlier send that runs there."""
@@ -154,7 +154,7 @@ class RequestLost(Fact, frozen=True, tag="request_lost"):
         _make_writable(self, self.reason)
 
 
-class ResponseOpened(Fact, frozen=True, tag="response_opened"):
+class ResponseOpened(Fact, frozen=True, kw_only=True, tag="response_opened"):
     """The provider began to answer."""
 
     request: Seq
@@ -162,21 +162,21 @@ class ResponseOpened(Fact, frozen=True, tag="response_opened"):
     """None where it was read back from a conversation, which does not tell."""
 
 
-class ItemCompleted(Fact, frozen=True, tag="item_completed"):
+class ItemCompleted(Fact, frozen=True, kw_only=True, tag="item_completed"):
     """The model said an item to its end."""
 
     request: Seq
     item: bytes
 
 
-class ResponseEnded(Fact, frozen=True, tag="response_ended"):
+class ResponseEnded(Fact, frozen=True, kw_only=True, tag="response_ended"):
     """The response is over."""
 
     request: Seq
     ending: Ending = Ending.COMPLETED
 
 
-class ItemsRemoved(Fact, frozen=True, tag="items_removed"):
+class ItemsRemoved(Fact, frozen=True, kw_only=True, tag="items_removed"):
     """What was said is no longer part of the conversation; it stays in the ledger."""
 
     by: Removal
@@ -187,7 +187,7 @@ class ItemsRemoved(Fact, frozen=True, tag="items_removed"):
     """Compaction: the items that stand in for what went."""
 
 
-class AnchorAdopted(Fact, frozen=True, tag="anchor_adopted"):
+class AnchorAdopted(Fact, frozen=True, kw_only=True, tag="anchor_adopted"):
     """The conversation goes on from something at the provider that we never saw."""
 
     mode: Mode
@@ -196,7 +196,7 @@ class AnchorAdopted(Fact, frozen=True, tag="anchor_adopted"):
     """The id of the newest item of an adopted conversation: what is listed behind it is ours."""
 
 
-class AnchorLost(Fact, frozen=True, tag="anchor_lost"):
+class AnchorLost(Fact, frozen=True, kw_only=True, tag="anchor_lost"):
     """The provider no longer knows a response or a conversation."""
 
     anchor: str

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from lockstitch.core.calls import Call, Life, Step
+from lockstitch.core.calls import Call, Life, Step, id_of
 from lockstitch.core.errors import IllegalFact, NotInLedger
 from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
 from lockstitch.core.facts import (
@@ -23,6 +23,7 @@ from lockstitch.core.facts import (
     By,
     CallSettled,
     CallStarted,
+    Ending,
     ItemAdded,
     ItemCompleted,
     ItemsRemoved,
@@ -43,7 +44,9 @@ from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, b
 from lockstitch.core.outcomes import Outcome
 from lockstitch.core.pairing import Order
 
-_CALL, _OUTPUT = Part.CALL, Part.OUTPUT
+_CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
+_COMPACTION = Part.COMPACTION
+_MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
 _L = TypeVar("_L", bound="Ledger")
 
 
@@ -75,6 +78,10 @@ class Ledger:
         self._entries_by_id: dict[str, Seq | list[Seq]] = {}
         self._exchange_by_id: dict[str, Exchange] = {}
         self.lost_anchors: set[str] = set()
+        self.adopted_anchor: str | None = None
+        self.shadowed: set[Seq] = set()
+        """Entries that the model said with reasoning that does not travel: a provider that knows
+        their ids would ask for it."""
         self.positions: dict[str, Exchange] = {}
         """For each of the provider's conversations: the last exchange that it holds."""
         self.last_in: dict[str, Exchange] = {}
@@ -161,7 +168,7 @@ class Ledger:
         found: list[Call] = []
         for link, _ in back(self.links, self.link(self.tip if tip is None else tip).seq):
             ended = isinstance(link, Exchange) and link.standing is Standing.ACCEPTED
-            found[:0] = [call for call in _calls_of(link) if call.waits_for_us]
+            found[:0] = _unsettled_of(link)
             if ended:
                 break
         return found
@@ -185,6 +192,8 @@ class Ledger:
                 "answered": {str(k): [c.seq for c in v] for k, v in self._answered.items()},
                 "rewrites": sorted(self._rewrites),
                 "lost_anchors": sorted(self.lost_anchors),
+                "adopted_anchor": self.adopted_anchor,
+                "shadowed": sorted(self.shadowed),
                 "positions": {k: v.seq for k, v in self.positions.items()},
                 "last_in": {k: v.seq for k, v in self.last_in.items()},
                 "ids": self._entries_by_id,
@@ -247,6 +256,11 @@ class Ledger:
                 call.output, call.outcome = seq, Outcome.FINISHED
         if answers:
             self._answered[seq] = link.answers
+        if fact.by is By.TOOL and len(answers) == len(parts):
+            self._keep_parts(seq, parts)  # settled: it belongs to its calls, and is no link
+            return
+        if _stays_behind(parts) or (parent.seq in self.shadowed and _is_of_the_model(parts)):
+            self.shadowed.add(seq)
         self._keep_parts(seq, parts)
         self.links[seq] = link
         self.tip = seq
@@ -256,8 +270,12 @@ class Ledger:
         assert output.key is not None
         for call in reversed(self._calls_by_key.get(output.key, ())):
             if call.is_answered_by(output) and self.on_path(call.link, tip):
-                return call
+                return None if self._is_abandoned(call) else call
         return None
+
+    def _is_abandoned(self, call: Call) -> bool:
+        link = self.links[call.link]
+        return isinstance(link, Exchange) and link.abandoned
 
     def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> list[Call]:
         calls: list[Call] = []
@@ -314,8 +332,7 @@ class Ledger:
     def _check_waiting(self, call: Call, step: Step) -> None:
         if not call.allows(step):
             raise _not_waiting(call.named, call)
-        link = self.links[call.link]
-        if isinstance(link, Exchange) and link.abandoned:
+        if self._is_abandoned(call):
             raise IllegalFact(
                 f"{call.named} was made in an answer that broke off, and the conversation went on "
                 "without it. It must not run any more."
@@ -429,19 +446,32 @@ class Ledger:
             exchange.calls = (*exchange.calls, *calls)
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
-                # The provider ran it, and its answer holds the output.
-                call = self._answered_on(exchange.seq, item)
-                if call is not None and call.allows(Step.SETTLE):
-                    call.take(Step.SETTLE)
-                    call.take(Step.DELIVER)
-                    call.output, call.outcome = seq, Outcome.FINISHED
-                    self._answered[seq] = (*self._answered.get(seq, ()), call)
+                self._answer_by_provider(exchange, seq, item)
+        if exchange.shadowed:
+            self.shadowed.add(seq)
+        elif _stays_behind(parts):
+            exchange.shadowed = True
         self._keep_parts(seq, parts)
+
+    def _answer_by_provider(self, exchange: Exchange, seq: Seq, output: Item) -> None:
+        """The provider ran a call, and its answer holds the output."""
+        call = self._answered_on(exchange.seq, output)
+        if call is None or not call.allows(Step.SETTLE):
+            return
+        if call.link != exchange.seq:
+            # It counts only where this answer does: on another branch the call still runs.
+            exchange.answers = (*exchange.answers, call)
+            return
+        call.take(Step.SETTLE)
+        call.take(Step.DELIVER)
+        call.output, call.outcome = seq, Outcome.FINISHED
+        self._answered[seq] = (*self._answered.get(seq, ()), call)
 
     def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:
         move = MOVE_OF_ENDING[fact.ending]
         exchange = self._move(fact.request, move)
         if move is Move.END:
+            exchange.ended_early = fact.ending is Ending.INCOMPLETE
             self._accept(exchange)
         else:
             exchange.standing = STANDING[exchange.standing][move]
@@ -457,12 +487,27 @@ class Ledger:
         base = self.links[exchange.base]
         if isinstance(base, Exchange):
             # The provider runs these itself, and may take more than one exchange for it.
-            running = [call for call in base.open if call.runs_at_provider]
+            running = [call for call in base.open if call.by_server and call.output is None]
             if running:
-                exchange.open = (*running, *exchange.open)
+                items = [item for entry in exchange.sent for item in self._parts[entry]]
+                over = {id_of(call) for call in exchange.answers}
+                over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
+                still = [call for call in running if id_of(call) not in over]
+                exchange.open = (*still, *exchange.open)
+        exchange.begins = self._compacted_at(exchange)
+        if exchange.begins is not None:
+            exchange.adopted = False
         if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
         self._abandon_before(exchange)
+
+    def _compacted_at(self, exchange: Exchange) -> int | None:
+        """Where in an answer the provider's own compaction stands, if no open call is before it."""
+        for at in range(len(exchange.said) - 1, -1, -1):
+            seq = exchange.said[at]
+            if self._parts[seq] and self._parts[seq][0].part is _COMPACTION:
+                return at if all(call.seq > seq for call in exchange.open) else None
+        return None
 
     def _abandon_before(self, exchange: Exchange) -> None:
         """Answers that broke off, and of which nothing was done, are over: it goes on without."""
@@ -484,33 +529,35 @@ class Ledger:
                 raise IllegalFact(f"Entry {fact.to} is no link of the conversation.")
             self.tip = fact.to
             return
-        self._check_removable(fact.to)
+        going = self._check_removable(fact.to)
         for entry in fact.replaced:
             if entry not in self._parts:
                 raise IllegalFact(f"Entry {entry} holds no item: it cannot stand for others.")
+        for link in going:
+            if isinstance(link, Exchange) and link.standing is Standing.PREPARED:
+                link.standing = Standing.REJECTED  # it was never sent, and is out of date now
         depth = self.links[self.tip].depth + 1
         self.links[seq] = Compaction(seq, self.tip, depth, fact.to, fact.replaced)
         self.tip = seq
 
-    def _check_removable(self, to: Seq) -> None:
-        """Nothing that is still under way may be cut away."""
-        going = False
-        for link, _ in back(self.links, self.tip):
-            going = going or link.seq == to
-            if not going:
-                continue
-            if isinstance(link, Exchange) and link.under_way:
+    def _check_removable(self, to: Seq) -> list[Link]:
+        """The links that go. Nothing that is still under way may be cut away."""
+        links = [link for link, _ in back(self.links, self.tip)]
+        last = next((n for n, link in enumerate(links) if link.seq == to), None)
+        if last is None:
+            raise IllegalFact(f"Entry {to} is not part of the conversation as it now is.")
+        for link in links[last:]:
+            if isinstance(link, Exchange) and link.in_flight:
                 raise IllegalFact(
                     f"Request {link.seq} is {link.standing.value}: its answer is still to come, "
                     "and cannot be cut away."
                 )
-            waiting = [call.named for call in _calls_of(link) if call.waits_for_us]
+            waiting = [call.named for call in _unsettled_of(link)]
             if waiting:
                 raise IllegalFact(
                     f"{', '.join(waiting)} would be cut away without an output. Settle first."
                 )
-        if not going:
-            raise IllegalFact(f"Entry {to} is not part of the conversation as it now is.")
+        return links[last:]
 
     def _adopted(self, seq: Seq, fact: AnchorAdopted) -> None:
         if fact.mode is Mode.FULL:
@@ -518,6 +565,7 @@ class Ledger:
         if self.tip != START:
             raise IllegalFact("An anchor that we never saw can only stand at the beginning.")
         _check_text(fact.anchor)
+        self.adopted_anchor = fact.anchor
         self.links[seq] = Adoption(seq, START, 1, fact.mode, fact.anchor, fact.last_item)
         self.tip = seq
 
@@ -526,15 +574,22 @@ class Ledger:
         self.lost_anchors.add(fact.anchor)
 
 
-def _calls_of(link: Link) -> Sequence[Call]:
-    """The calls that a link brings into the conversation."""
+def _unsettled_of(link: Link) -> list[Call]:
+    """The calls that a link brings into the conversation, and that have no output of ours."""
     if isinstance(link, Said):
-        return link.calls
-    if not isinstance(link, Exchange):
-        return ()
-    if link.standing is Standing.ACCEPTED:
-        return link.open
-    return link.calls if link.kept or link.in_flight else ()
+        return [call for call in link.calls if call.output is None]
+    if isinstance(link, Exchange) and (link.counts or link.in_flight):
+        return [call for call in link.waiting if link.wants(call)]
+    return []
+
+
+def _stays_behind(parts: Sequence[Item]) -> bool:
+    """Is this reasoning without its content: a reference to what only the provider has?"""
+    return len(parts) == 1 and parts[0].part is _REASONING and not parts[0].carried
+
+
+def _is_of_the_model(parts: Sequence[Item]) -> bool:
+    return all(item.part in _MODEL_SIDE for item in parts)
 
 
 def _check_text(text: str) -> None:

@@ -8,11 +8,11 @@ What to do about a finding is not decided here (`mending`)."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lockstitch.core import rules
 from lockstitch.core.families import Family
@@ -51,40 +51,40 @@ KEYLESS = ""
 """The key under which calls without one are joined by position."""
 
 
-class Pairing:
+class Pairing(Struct, eq=False):
     """The state of one pass. Feed it with `add`; ask `finish` for what is wrong."""
 
-    def __init__(
-        self,
-        order: Order = Order.ANYWHERE,
-        *,
-        watch: Watch | None = None,
-        cut: Mapping[str, Cut] | None = None,
-        read: Witness | None = None,
-    ) -> None:
-        self.order = order
-        self._adjacent = order is not Order.ANYWHERE
-        self._ids = SeenIds(watch.ids if watch is not None else None)
-        self._keys: SeenKeys[OpenCall] = SeenKeys(watch.keys if watch is not None else None)
-        """Keys of calls that have their output."""
-        self.cut: dict[str, Cut] = {} if cut is None else dict(cut)
-        """Calls that were taken away: their outputs are half pairs, not orphans."""
-        self._read = read
-        self._open: dict[str, OpenCall] = {}
-        """The call that the next output with this key answers."""
-        self._queued: dict[str, OrderedDict[tuple[int, int], OpenCall]] = {}
-        """Further calls under the same key, in order."""
-        self._orphans: dict[str, list[tuple[Item, Place]]] = {}
-        self._denied: dict[str, tuple[OpenCall, Place, str]] = {}
-        self._reused: list[OpenCall] = []
-        self._with_early: list[OpenCall] = []
-        self._same_id: list[tuple[OpenCall, int]] = []
-        self._dangling: list[tuple[Item, int]] = []
-        self._group: Group | None = None
-        self._last_input = -1
-        self._last_reference = -1
-        self._first_reference: int | None = None
-        self._findings: list[Finding] = []
+    order: Order = Order.ANYWHERE
+    watch: Watch | None = None
+    """What an earlier reading left to be settled."""
+    cut: dict[str, Cut] = {}
+    """Calls that were taken away: their outputs are half pairs, not orphans."""
+    read: Witness | None = None
+    _ids: SeenIds = field(default_factory=SeenIds)
+    _keys: SeenKeys[OpenCall] = field(default_factory=SeenKeys)
+    """Keys of calls that have their output."""
+    _adjacent: bool = False
+    _open: dict[str, OpenCall] = {}
+    """The call that the next output with this key answers."""
+    _queued: dict[str, OrderedDict[tuple[int, int], OpenCall]] = {}
+    """Further calls under the same key, in order."""
+    _orphans: dict[str, list[tuple[Item, Place]]] = {}
+    _denied: dict[str, tuple[OpenCall, Place, str]] = {}
+    _reused: list[OpenCall] = []
+    _with_early: list[OpenCall] = []
+    _same_id: list[tuple[OpenCall, int]] = []
+    _dangling: list[tuple[Item, int]] = []
+    _group: Group | None = None
+    _last_input: int = -1
+    _last_reference: int = -1
+    _first_reference: int | None = None
+    _findings: list[Finding] = []
+
+    def __post_init__(self) -> None:
+        self._adjacent = self.order is not Order.ANYWHERE
+        if self.watch is not None:
+            self._ids = SeenIds(self.watch.ids)
+            self._keys = SeenKeys(self.watch.keys)
 
     def __repr__(self) -> str:
         return f"<Pairing {self.order.name}, open: {[call.item.key for call in self.open_calls()]}>"
@@ -104,7 +104,7 @@ class Pairing:
         """The call that an output with this key would answer now."""
         return self._open.get(key)
 
-    def watch(self) -> Watch | None:
+    def to_watch(self) -> Watch | None:
         """What another reading must settle because this one could only suspect it."""
         if not self._ids.suspects and not self._keys.suspects:
             return None
@@ -112,10 +112,10 @@ class Pairing:
 
     def again(self) -> Pairing | None:
         """A fresh pass for a second reading; None if all is certain."""
-        watch = self.watch()
+        watch = self.to_watch()
         if watch is None:
             return None
-        return Pairing(self.order, watch=watch, cut=self.cut, read=self._read)
+        return Pairing(self.order, watch=watch, cut=self.cut, read=self.read)
 
     # --- feeding -------------------------------------------------------------------------------
 
@@ -499,8 +499,8 @@ class Pairing:
             self._found(rules.ORPHAN_OUTPUT, place, None, key=item.key, name=item.name)
 
     def _evidence(self, call: OpenCall) -> Evidence | None:
-        if call.testimony is not None and self._read is not None:
-            return self._read(call.testimony, call.testimony_at)
+        if call.testimony is not None and self.read is not None:
+            return self.read(call.testimony, call.testimony_at)
         if call.item.family is not None and call.item.family.asks_first:
             # An approval that nobody gave: the act it asks for cannot have begun.
             return Evidence(Outcome.NEVER_STARTED, "was never approved", "Nobody approved it.")

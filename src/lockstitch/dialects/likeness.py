@@ -37,7 +37,8 @@ def likeness(wire: Mapping[str, Any]) -> bytes:
         return _encoded(["reasoning", carried or wire.get("id") or wire.get("summary")])
     said: dict[str, Any] = {}
     for name, value in wire.items():
-        if value is None or value == [] or (name in _PASSING and kind not in _NAMED_BY_ID):
+        named = name == "id" and kind in _NAMED_BY_ID
+        if value is None or value == [] or (name in _PASSING and not named):
             continue
         said[name] = value
     said.setdefault("type", "message")

@@ -8,11 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from lockstitch.core.errors import NotAnItem
-from lockstitch.core.items import Item
+from lockstitch.core.items import Item, Part
 from lockstitch.core.ledger import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
 
+_RESPONSES: Final = DIALECTS["responses"]
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -31,6 +32,15 @@ def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
     return lambda item: dialect.read(decoded(item))
 
 
+def _read_responses(item: bytes) -> Sequence[Item]:
+    wire = decoded(item)
+    parts = _RESPONSES.read(wire)
+    if parts[0].part is Part.CALL and wire.get("status") == "incomplete":
+        # It broke off half-way: it must not run, and no output is asked for it.
+        return (msgspec.structs.replace(parts[0], lone=True),)
+    return parts
+
+
 def _no_item(item: bytes, error: Exception) -> NotAnItem:
     shown = item[:40].decode("utf-8", "replace")
     return NotAnItem(f"Not a wire item ({error}): {shown!r}. Pass the bytes of one JSON object.")
@@ -38,7 +48,7 @@ def _no_item(item: bytes, error: Exception) -> NotAnItem:
 
 READINGS: Final[dict[str, Reading]] = {
     name: Reading(name, dialect.order, _reader(dialect)) for name, dialect in DIALECTS.items()
-}
+} | {"responses": Reading("responses", _RESPONSES.order, _read_responses)}
 
 
 def reading(name: str) -> Reading:

@@ -34,13 +34,17 @@ def compacted(
     if waiting and not limits:
         named = ", ".join(call.named for call in waiting)
         raise CannotTrim(f"Calls that have no output cannot go: {named}. Settle them first.")
-    for link, _ in back(of.links, of.tip):
-        if isinstance(link, Exchange) and link.under_way:
+    links = [link for link, _ in back(of.links, of.tip)]
+    for link in links:
+        if isinstance(link, Exchange) and link.in_flight:
             raise CannotTrim(
                 f"Request {link.seq} is {link.standing.value}: an answer may still come. Record "
                 "what became of it first."
             )
-    to = cut_behind(of, limits) if limits else of.tip
+    if not links:
+        return []
+    # The tip may be an earlier compaction, which stands before what it kept.
+    to = cut_behind(of, limits) if limits else links[0].seq
     if to == START:
         return []
     summary: list[AnyFact] = [item_added(item, By.REWRITE) for item in replaced]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstitch.core import continuation
+from lockstitch.core.arranging import Sending
 from lockstitch.core.continuation import ReadBack
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import (
@@ -18,7 +19,6 @@ from lockstitch.core.facts import (
     RequestRejected,
     ResponseEnded,
     ResponseOpened,
-    Seq,
 )
 from lockstitch.dialects.likeness import likeness
 from lockstitch.ledgers.ledger import Ledger
@@ -40,7 +40,8 @@ def found(of: Ledger, asked: ReadBack, listed: Sequence[Mapping[str, Any]]) -> l
         reason = "its items are not in the conversation"
         return [RequestRejected(request=request.seq, reason=reason)]
     sent = expected.sent
-    if not _begins_with(of, news, [*sent, *request.said]):
+    heard = [Sending(seq) for seq in request.said]
+    if not _begins_with(of, news, [*sent, *heard]):
         raise _changed(asked, len(news))
     if len(news) == len(sent):
         return [RequestAccepted(request=request.seq)]
@@ -50,9 +51,12 @@ def found(of: Ledger, asked: ReadBack, listed: Sequence[Mapping[str, Any]]) -> l
     return [opened, *items, ResponseEnded(request=request.seq)]
 
 
-def _begins_with(of: Ledger, listed: Sequence[Mapping[str, Any]], entries: Sequence[Seq]) -> bool:
-    return len(listed) >= len(entries) and all(
-        likeness(item) == likeness(of.wire(seq)) for item, seq in zip(listed, entries, strict=False)
+def _begins_with(
+    of: Ledger, listed: Sequence[Mapping[str, Any]], sendings: Sequence[Sending]
+) -> bool:
+    return len(listed) >= len(sendings) and all(
+        likeness(item) == likeness(of.rendered(sending))
+        for item, sending in zip(listed, sendings, strict=False)
     )
 
 

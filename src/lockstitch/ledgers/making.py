@@ -64,8 +64,9 @@ def call_settled(
 def call_settled_honestly(of: Ledger, call: Call, evidence: Evidence | None = None) -> CallSettled:
     """The fact that a call gets an output that says what is known of it, and no more.
 
-    Without evidence: never started, if it was not; outcome unknown, if it was."""
-    if evidence is None and call.life is Life.ANNOUNCED:
+    Without evidence: never started, if it was not; outcome unknown, if it was, or if it is the
+    provider who runs it."""
+    if evidence is None and call.life is Life.ANNOUNCED and not call.by_server:
         evidence = Evidence(Outcome.NEVER_STARTED, "was never started")
     said = settlement(evidence)
     item = encoded(_output(of, call, said))

@@ -11,11 +11,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from lockstitch.core.arranging import Arranged, arranged, waiting_at
+from lockstitch.core.arranging import Arranged, arranged, last_said
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, AnyFact, By, ItemAdded, ItemsRemoved, Removal, Seq
+from lockstitch.core.facts import (
+    START,
+    AnyFact,
+    By,
+    CallSettled,
+    ItemAdded,
+    ItemsRemoved,
+    Removal,
+    Seq,
+)
 from lockstitch.core.items import Part
-from lockstitch.core.links import Compaction, Link, Said, back
+from lockstitch.core.links import Beginning, Compaction, Link, Said, back
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
@@ -33,6 +42,8 @@ class Position(Struct, frozen=True):
     """and so many of the outputs that stand behind it,"""
     items: int = 0
     """in the first so many items of the history."""
+    whole: bool = False
+    """That is everything the ledger has."""
 
 
 class Follower:
@@ -53,7 +64,8 @@ class Follower:
         """The facts that bring the ledger up to this history. Append them before asking again."""
         of, position = self._of, self._position
         known = (
-            position.link in of.links
+            bool(self._given)
+            and position.link in of.links
             and of.on_path(position.link, of.tip)
             and history[: len(self._given)] == self._given
         )
@@ -61,9 +73,8 @@ class Follower:
         facts = _added(of, history, position)
         self._given = list(history)
         added = len(of) + len(facts)
-        self._position = (
-            Position(added, 0, len(history)) if position.items < len(history) else position
-        )
+        new = position.items < len(history)
+        self._position = Position(added, 0, len(history), whole=True) if new else position
         return facts
 
 
@@ -73,28 +84,33 @@ def resent(of: Ledger, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
 
 
 def _added(of: Ledger, history: Sequence[Mapping[str, Any]], position: Position) -> list[AnyFact]:
-    after: Seq | None = position.link if position.link != of.tip else None
-    if position.items == len(history):
-        back_to = after is not None and _something_behind(of, after)
-        return [ItemsRemoved(by=Removal.ROLLBACK, to=position.link)] if back_to else []
     facts: list[AnyFact] = []
+    if not position.whole and (position.link != of.tip or isinstance(of.link(of.tip), Compaction)):
+        facts = _gone_back(of, position.link)
     for item in history[position.items :]:
-        fact = item_added(item, By.IMPORT, after=after)
+        fact = item_added(item, By.IMPORT)
         if all(part.part in _GIVEN_FROM_OUTSIDE for part in of.reading.read(fact.item)):
-            fact = ItemAdded(item=fact.item, by=By.USER, after=after)
+            fact = ItemAdded(item=fact.item, by=By.USER)
         facts.append(fact)
-        after = None
     return facts
 
 
-def _something_behind(of: Ledger, link: Seq) -> bool:
-    """Was anything said behind this link, on the path to the tip?"""
-    for each, _ in back(of.links, of.tip):
+def _gone_back(of: Ledger, link: Seq) -> list[AnyFact]:
+    """The facts that make a link the tip again; what was compacted before it stays so."""
+    compaction = None
+    restarted = True
+    for each, behind in back(of.links, of.tip):
         if each.seq == link:
-            return False
-        if _own_entries(each):
-            return True
-    return True
+            restarted = behind
+        if isinstance(each, Compaction):
+            compaction = each
+    if compaction is None or link == START or not restarted:
+        return [ItemsRemoved(by=Removal.ROLLBACK, to=link)]
+    to = compaction.to if link == compaction.seq else link
+    return [
+        ItemsRemoved(by=Removal.ROLLBACK, to=to),
+        ItemsRemoved(by=Removal.COMPACTION, to=compaction.to, replaced=compaction.replaced),
+    ]
 
 
 def matched(
@@ -107,14 +123,13 @@ def matched(
     """How far a resent history is the conversation on the path to ``tip``.
 
     ``since`` is what is already known to be the same: only what lies behind it is looked at."""
-    since = since or Position()
-    links: list[Link] = []
-    for link, _ in back(of.links, of.link(of.tip if tip is None else tip).seq):
-        if link.seq == since.link:
-            break
-        links.append(link)
-    links.reverse()
-    found = arranged(links, waiting_at(of, since.link))
+    tip = of.link(of.tip if tip is None else tip).seq
+    if since is None:
+        since = Position()
+        links = [link for link, _ in back(of.links, tip)][::-1]
+    else:
+        links = _links_behind(of, since.link, tip)
+    found = arranged(links, last_said(of, since.link))
     at = since.items
     reached = [at] * (since.outputs + 1)
     """For each number of entries that were resent: where the history stands then."""
@@ -124,7 +139,22 @@ def matched(
             break
         at += same
         reached.append(at)
+    if len(reached) > len(found.entries):
+        # All of it. The tip may be a compaction, which stands before what it kept.
+        outputs = _position(since, links, found, reached).outputs
+        return Position(tip, outputs, reached[-1], whole=True)
     return _position(since, links, found, reached)
+
+
+def _links_behind(of: Ledger, seq: Seq, tip: Seq) -> list[Link]:
+    """The links between these two. What was cut away meanwhile, the client does not know of."""
+    links: list[Link] = []
+    link = of.link(tip)
+    while link.seq != seq and not isinstance(link, Beginning):
+        if not isinstance(link, Compaction):
+            links.append(link)
+        link = of.links[link.parent]
+    return links[::-1]
 
 
 def _position(
@@ -149,7 +179,10 @@ def _wire(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
 
 
 def _may_be_left_out(of: Ledger, seq: Seq) -> bool:
+    """Clients drop reasoning, and never saw what was settled here."""
     parts = of.parts(seq)
+    if isinstance(of.fact(seq), CallSettled):
+        return True
     return bool(parts) and all(item.part is Part.REASONING for item in parts)
 
 

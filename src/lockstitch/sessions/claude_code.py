@@ -54,7 +54,7 @@ class ClaudeTranscript:
         dead = dead_lines(source)
         reading = _Reading(dead, {})
         reading.read(source)
-        watches = {name: one.pairing.watch() for name, one in reading.chains.items()}
+        watches = {name: one.pairing.to_watch() for name, one in reading.chains.items()}
         if any(watches.values()):
             reading = _Reading(dead, watches)
             reading.read(source)

@@ -74,7 +74,7 @@ class CodexRollout:
                 dead, undone = dead_ranges(source)
                 survey = _Survey(dead=dead, undone=undone, turns=True)
                 continue
-            watch = reading.pairing.watch()
+            watch = reading.pairing.to_watch()
             halves = frozenset(reading.halves())
             if (watch is not None or halves) and not survey.last:
                 survey = replace(survey, watch=watch, halves=halves, last=True)

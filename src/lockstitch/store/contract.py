@@ -7,7 +7,8 @@ when it returns."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from msgspec import Struct
 
@@ -117,4 +118,15 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what was begun, then let go. Closing twice is not an error."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
         ...

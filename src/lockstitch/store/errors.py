@@ -49,3 +49,11 @@ class OutOfStep(StoreError):
 
 class WrongKey(StoreError):
     """The store is encrypted, and no key that was given opens it."""
+
+
+class NotAKey(StoreError):
+    """What was given as a key is none, or the file of keys cannot be read."""
+
+
+class NotAnExport(StoreError):
+    """A file to import is not an export of a store, or is torn; what was complete is kept."""

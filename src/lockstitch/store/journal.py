@@ -90,12 +90,13 @@ class Journal:
             raise JournalStale(
                 f"{self.conversation} is stale ({self._stale}). Reload it, and plan again."
             ) from self._stale
+        last = len(self.ledger)
         try:
             for fact in facts:
-                self.ledger.append(fact)
+                last = self.ledger.append(fact)
         finally:
             await self._keep()
-        return len(self.ledger)
+        return last
 
     async def _keep(self) -> None:
         ledger, after = self.ledger, self._kept
@@ -120,7 +121,7 @@ class Journal:
         try:
             await self._store.append(self._claim, after, new)
         except BaseException as error:
-            self._stale = error
+            self._stale = self._stale or error  # the first says what happened; others follow it
             raise
 
     async def reload(self) -> None:

@@ -1,0 +1,99 @@
+"""`lockstitch check store:URL`: every conversation of a store, rebuilt from its facts and checked.
+
+Memory holds one conversation at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from lockstitch.cli.reporting import STORE, FileReport, Row
+from lockstitch.core import records
+from lockstitch.core.arranging import history
+from lockstitch.core.calls import Life
+from lockstitch.core.errors import LockstitchError
+from lockstitch.core.facts import Seq
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Place
+from lockstitch.core.links import Adoption, back
+from lockstitch.core.outcomes import Evidence, Outcome
+from lockstitch.histories import check_wires
+from lockstitch.ledgers.ledger import Ledger
+from lockstitch.store.contract import Store
+from lockstitch.store.errors import StoreError
+from lockstitch.store.keys import checked_plain
+from lockstitch.store.opening import open_store
+
+SCHEME = "store:"
+"""What tells a store from a file on the command line."""
+
+
+def check_store(named: str, *, anchored: bool) -> list[FileReport]:
+    """A report for each conversation; of a store that cannot be read, one that says so."""
+    return asyncio.run(_check_store(named.removeprefix(SCHEME), anchored))
+
+
+async def _check_store(url: str, anchored: bool) -> list[FileReport]:
+    reports: list[FileReport] = []
+    shown = SCHEME
+    try:
+        async with open_store(url, create=False) as store:
+            shown = f"{SCHEME}{store.url}"
+            async for summary in store.conversations():
+                report = await _check_conversation(store, summary.conversation, anchored)
+                reports.append(report)
+    except StoreError as error:
+        reports.append(FileReport(path=shown, format=STORE, error=str(error)))
+    return reports
+
+
+async def _check_conversation(store: Store, conversation: str, anchored: bool) -> FileReport:
+    path = f"{SCHEME}{store.url}#{conversation}"
+    try:
+        facts = [
+            records.decoded(checked_plain(record, conversation, store.url))
+            async for record in store.read(conversation)
+        ]
+        if not facts:
+            return FileReport(path=path, format=STORE)
+        ledger = Ledger.rebuilt(facts)
+    except StoreError:
+        raise  # the next conversation would have the same trouble
+    except LockstitchError as error:
+        return FileReport(path=path, format=STORE, error=f"{path}: {error}")
+    rows = _rows(ledger, anchored)
+    return FileReport(path=path, format=STORE, records=len(facts), rows=rows)
+
+
+def _rows(ledger: Ledger, anchored: bool) -> list[Row]:
+    entries = history(ledger)
+    wires = [ledger.wire(seq) for seq in entries]
+    adopted = any(isinstance(link, Adoption) for link, _ in back(ledger.links, ledger.tip))
+    findings = check_wires(
+        ledger.dialect, wires, anchored=anchored or adopted, evidence=_evidence(ledger)
+    )
+    return [_row(finding, entries) for finding in findings]
+
+
+def _row(finding: Finding, entries: Sequence[Seq]) -> Row:
+    def where(place: Place) -> str:
+        return f"entry {entries[place.at]}"
+
+    return Row(
+        code=finding.code,
+        line=None,
+        where=where(finding.place),
+        message=finding.say(where),
+        call_id=finding.key,
+    )
+
+
+def _evidence(ledger: Ledger) -> dict[str, Evidence]:
+    """What the ledger knows of calls that have no output: which were never started."""
+    waiting = [call for call in ledger.calls.values() if call.output is None]
+    started = {call.item.key for call in waiting if call.life is Life.STARTED}
+    return {
+        call.item.key: Evidence(Outcome.NEVER_STARTED, "was never started")
+        for call in waiting
+        if call.item.key is not None and call.item.key not in started
+    }

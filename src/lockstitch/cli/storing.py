@@ -1,0 +1,252 @@
+"""What the commands of `lockstitch store` do, and what they print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import typer
+
+from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
+from lockstitch.cli.reporting import printable
+from lockstitch.core.errors import LockstitchError
+from lockstitch.sessions.source import Source, standard_input
+from lockstitch.store.contract import Store
+from lockstitch.store.errors import CannotWrite, NotAKey
+from lockstitch.store.keys import KEY_FILE_VARIABLE, KEY_VARIABLE, keys_from_environment, new_key
+from lockstitch.store.opening import open_store
+from lockstitch.store.transfer import export_store, import_store
+
+DAY_SECONDS = 86_400
+
+Advance = Callable[[int], None]
+
+
+class Which(NamedTuple):
+    """What to delete: some conversations, or those of an age."""
+
+    conversations: tuple[str, ...]
+    older_than_days: float | None
+
+
+def stats(url: str, output: str) -> int:
+    async def work() -> int:
+        async with open_store(url, create=False) as store:
+            held = await store.stats()
+            _say(
+                output,
+                {
+                    "store": store.url,
+                    "conversations": held.conversations,
+                    "records": held.records,
+                    "large bodies": held.bodies,
+                    "bytes": held.size_bytes,
+                    "schema": held.schema,
+                },
+            )
+        return CLEAN
+
+    return _run(work())
+
+
+def export(url: str, target: Path | None, conversations: tuple[str, ...], *, force: bool) -> int:
+    async def work(file: BinaryIO) -> int:
+        async with open_store(url, create=False) as store:
+            total = (await store.stats()).records if not conversations else None
+            with _progress("Exporting", total) as advance:
+                wanted = conversations or None
+                done = await export_store(store, file, conversations=wanted, advance=advance)
+        said = f"{_many(done.conversations, 'conversation')}, {_many(done.records, 'record')}."
+        print(f"Exported {said}", file=sys.stderr if target is None else sys.stdout)
+        return CLEAN
+
+    if target is None:
+        code = _run(work(sys.stdout.buffer))
+        sys.stdout.buffer.flush()
+        return code
+    with _beside(target, force=force) as file:
+        return _run(work(file))
+
+
+def import_(url: str, path: Path | None, output: str) -> int:
+    async def work(file: BinaryIO, name: str, total: int | None) -> int:
+        async with open_store(url) as store:
+            with _progress("Importing", total) as advance:
+                done = await import_store(store, file, name=name, advance=advance)
+            _say(
+                output,
+                {
+                    "store": store.url,
+                    "conversations": done.conversations,
+                    "records": done.records,
+                    "skipped": done.skipped,
+                    "refused": list(done.refused),
+                },
+            )
+        for conversation in done.refused:
+            _complain(
+                f"Conversation {conversation!r} is there with other records, and was left as it is."
+                " Delete it first to have the one of the export."
+            )
+        return FINDINGS if done.refused else CLEAN
+
+    with ExitStack() as stack:
+        source = stack.enter_context(standard_input()) if path is None else Source(path)
+        total = None if source.compression else source.path.stat().st_size
+        file = stack.enter_context(source.open())
+        return _run(work(file, source.name, total))
+
+
+def migrate(url: str, output: str) -> int:
+    async def work() -> int:
+        async with open_store(url, migrate=True) as store:
+            schema = (await store.stats()).schema
+            _say(output, {"store": store.url, "schema": schema})
+        return CLEAN
+
+    return _run(work())
+
+
+def delete(url: str, which: Which, output: str, *, yes: bool, vacuum: bool) -> int:
+    async def work() -> int:
+        async with open_store(url, create=False) as store:
+            moment = time.time() - (which.older_than_days or 0) * DAY_SECONDS
+            if not yes:
+                _ask(await _meant(store, which, moment))
+            missing = []
+            if which.conversations:
+                there = [name for name in which.conversations if await store.delete(name)]
+                deleted = len(there)
+                missing = [name for name in which.conversations if name not in there]
+            else:
+                deleted = await store.delete_unchanged_since(moment)
+            if vacuum:
+                await store.vacuum()
+            _say(output, {"store": store.url, "deleted": deleted})
+        for name in missing:
+            _complain(f"There is no conversation {name!r}.")
+        return TROUBLE if missing else CLEAN
+
+    return _run(work())
+
+
+async def _meant(store: Store, which: Which, moment: float) -> str:
+    """What would be deleted, in words."""
+    if which.conversations:
+        return f"{', '.join(map(repr, which.conversations))} from {store.url}"
+    count = 0
+    async for summary in store.conversations():
+        count += summary.changed < moment
+    return f"{_many(count, 'conversation')} from {store.url}"
+
+
+def _ask(what: str) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise LockstitchError(f"This would delete {printable(what)}. Say --yes to do it.")
+    typer.confirm(f"Delete {printable(what)}, for good?", abort=True, err=True)
+
+
+def key() -> int:
+    print(new_key())
+    return CLEAN
+
+
+def rotate(url: str, output: str, *, vacuum: bool) -> int:
+    async def work() -> int:
+        keys = keys_from_environment()
+        if keys is None:
+            raise NotAKey(
+                f"There is no key to seal with. Set {KEY_FILE_VARIABLE} to a file with the new key"
+                f" in the first line and the old ones behind it, or {KEY_VARIABLE} to the same."
+            )
+        async with open_store(url, keys=keys, create=False) as store:
+            from lockstitch.store.rotation import rotate as sealed_again
+            from lockstitch.store.sealing import Sealed
+
+            assert isinstance(store, Sealed)
+            with _progress("Sealing", (await store.stats()).records) as advance:
+                done = await sealed_again(store, advance=advance)
+            if vacuum:
+                await store.vacuum()
+            _say(
+                output,
+                {
+                    "store": store.url,
+                    "key": keys.first.id.hex(),
+                    "records": done.records,
+                    "sealed": done.resealed,
+                },
+            )
+        return CLEAN
+
+    return _run(work())
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    return asyncio.run(work)
+
+
+def _say(output: str, told: dict[str, Any]) -> None:
+    """Print what was done or found: a line for each thing, or JSON."""
+    if output == "json":
+        print(json.dumps({name.replace(" ", "_"): value for name, value in told.items()}, indent=2))
+        return
+    wide = max(map(len, told))
+    for name, value in told.items():
+        if isinstance(value, list):
+            value = len(value)  # noqa: PLW2901
+        shown = f"{value:,}" if isinstance(value, int) else printable(value)
+        print(f"{name:<{wide}}  {shown}")
+
+
+def _complain(text: str) -> None:
+    sys.stdout.flush()
+    print(f"lockstitch: {printable(text)}", file=sys.stderr)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+@contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Advance | None]:
+    """A bar, if somebody is there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda amount: progress.update(task, advance=amount)
+
+
+@contextmanager
+def _beside(target: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A new file beside the target, which takes its place when all went well. What is exported may
+    be what an encrypted store hides, so nobody else may read it."""
+    if target.exists() and not force:
+        raise CannotWrite(f"{target} exists. Choose another name, or say --force.")
+    scratch = None
+    try:
+        # As `mkstemp` makes it: for its owner alone.
+        descriptor, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, target)
+    except OSError as problem:
+        raise CannotWrite(f"{target} cannot be written: {problem.strerror}.") from None
+    finally:
+        if scratch is not None:
+            Path(scratch).unlink(missing_ok=True)

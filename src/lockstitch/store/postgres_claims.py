@@ -1,0 +1,66 @@
+"""Who may write to a conversation: claims, by the clock of the server."""
+
+from __future__ import annotations
+
+from lockstitch.store.contract import Claim
+from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep, StoreError
+from lockstitch.store.postgres_schema import Connection
+from lockstitch.store.postgres_sql import QUERIES
+from lockstitch.store.postgres_text import kept, key, original
+
+
+async def claim(
+    connection: Connection, url: str, conversation: str, *, owner: str, seconds: float
+) -> Claim:
+    """Raises `ConversationBusy` at once."""
+    row = await connection.fetchrow(
+        QUERIES["claim"], key(conversation), kept(owner), float(seconds), kept(conversation)
+    )
+    if row is not None:
+        return Claim(conversation, owner, row["token"], row["length"])
+    holder = await connection.fetchrow(QUERIES["holder"], key(conversation))
+    if holder is None or holder["token"] is None:
+        left = "was held a moment ago. Try again."
+    else:
+        left = (
+            f"is held by {original(holder['owner'])} for {max(holder['seconds_left'], 0):.1f} s"
+            " more. Wait for it, or stop it."
+        )
+    raise ConversationBusy(f"Conversation {conversation!r} in {url} {left}")
+
+
+async def renew(connection: Connection, url: str, claim: Claim, *, seconds: float) -> None:
+    """Raises `ClaimLost`."""
+    row = await connection.fetchrow(
+        QUERIES["renew"], key(claim.conversation), claim.token, float(seconds)
+    )
+    if row is None:
+        raise await why_refused(connection, url, claim)
+
+
+async def release(connection: Connection, claim: Claim) -> None:
+    """A claim that was lost is left alone."""
+    await connection.execute(QUERIES["release"], key(claim.conversation), claim.token)
+
+
+async def why_refused(
+    connection: Connection, url: str, claim: Claim, after: int = 0, count: int = 0
+) -> StoreError:
+    """Why a write with this claim, of ``count`` records behind ``after``, was refused."""
+    holder = await connection.fetchrow(QUERIES["holder"], key(claim.conversation))
+    if holder is not None and holder["token"] == claim.token:
+        return OutOfStep(
+            f"Conversation {claim.conversation!r} in {url} has {holder['length']} records; the"
+            f" writer meant to append {count} behind {after}. Nothing was written. Read what is"
+            " there, and append behind it."
+        )
+    if holder is None:
+        what = "was deleted"
+    elif holder["token"] is None:
+        what = "was released"
+    else:
+        what = f"was taken over by {original(holder['owner'])}"
+    return ClaimLost(
+        f"Conversation {claim.conversation!r} in {url} {what}; nothing was written."
+        " Claim it again, and read what is there before you write."
+    )

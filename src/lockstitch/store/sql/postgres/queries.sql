@@ -1,0 +1,221 @@
+-- Every statement of the PostgreSQL store, by name. `postgres_sql` reads them.
+
+-- name: encoding
+SELECT current_setting('server_encoding');
+
+-- name: schema_exists
+-- Not `to_regclass`: it looks in a cache, which does not yet know what another process made while
+-- we waited for it.
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'lockstitch' AND tablename = 'schema'
+);
+
+-- name: schema_version
+SELECT max(version) FROM lockstitch.schema;
+
+-- name: begin_schema
+CREATE SCHEMA IF NOT EXISTS lockstitch;
+CREATE TABLE IF NOT EXISTS lockstitch.schema (
+    version integer PRIMARY KEY,
+    migrated timestamptz NOT NULL DEFAULT now()
+);
+
+-- name: note_migration
+INSERT INTO lockstitch.schema (version) VALUES ($1);
+
+-- name: claim
+-- The token is taken while the row is locked: whoever waited for the lock gets a later one.
+INSERT INTO lockstitch.conversations AS c (key, name, owner, token, held_until, created, changed)
+SELECT $1, $4, $2, nextval('lockstitch.tokens'), clock.now + $3, clock.now, clock.now
+FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) AS clock
+ON CONFLICT (key) DO UPDATE SET
+    owner = $2,
+    token = nextval('lockstitch.tokens'),
+    held_until = extract(epoch FROM clock_timestamp())::double precision + $3
+WHERE c.token IS NULL OR c.held_until <= extract(epoch FROM clock_timestamp())::double precision
+RETURNING token, length;
+
+-- name: holder
+SELECT
+    length,
+    owner,
+    token,
+    held_until - extract(epoch FROM clock_timestamp())::double precision AS seconds_left
+FROM lockstitch.conversations
+WHERE key = $1;
+
+-- name: renew
+UPDATE lockstitch.conversations
+SET held_until = extract(epoch FROM clock_timestamp())::double precision + $3
+WHERE key = $1 AND token = $2
+RETURNING id;
+
+-- name: release
+UPDATE lockstitch.conversations
+SET owner = NULL, token = NULL, held_until = NULL
+WHERE key = $1 AND token = $2;
+
+-- name: append
+-- A whole group of appends: what is in step is moved on, and its records are kept; the rest is
+-- left alone. The arrays are in the order of names, which most plans follow when they lock rows.
+-- Moments and digests may be left out where there are none: unnest fills up with NULL.
+WITH clock AS MATERIALIZED (
+    SELECT extract(epoch FROM clock_timestamp())::double precision AS now
+),
+moved AS (
+    UPDATE lockstitch.conversations AS c
+    SET length = w.length,
+        changed = CASE WHEN w.length > w.after THEN (SELECT now FROM clock) ELSE c.changed END
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS w (key, token, after, length, place)
+    WHERE c.key = w.key AND c.token = w.token AND c.length = w.after
+    RETURNING c.id, w.place
+),
+kept AS (
+    INSERT INTO lockstitch.records (conversation, seq, at, payload, body, digest)
+    SELECT m.id, r.seq, coalesce(r.at, (SELECT now FROM clock)), r.payload, r.body, r.digest
+    FROM unnest(
+        $5::bigint[], $6::bigint[], $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[]
+    ) AS r (place, seq, at, payload, body, digest)
+    JOIN moved AS m ON m.place = r.place
+)
+
+-- name: append_beside
+-- What some records have beside them. It costs nothing where it is left out.
+, named AS (
+    INSERT INTO lockstitch.names (conversation, seq, place, naming, id)
+    SELECT m.id, n.seq, n.place_in_record, n.naming, n.id
+    FROM unnest($11::bigint[], $12::bigint[], $13::smallint[], $14::text[], $15::text[])
+        AS n (place, seq, place_in_record, naming, id)
+    JOIN moved AS m ON m.place = n.place
+    ORDER BY n.place, n.seq, n.place_in_record
+),
+kept_apart AS (
+    INSERT INTO lockstitch.bodies (conversation, digest, body)
+    SELECT m.id, b.digest, b.body
+    FROM unnest($16::bigint[], $17::bytea[], $18::bytea[]) AS b (place, digest, body)
+    JOIN moved AS m ON m.place = b.place
+    ON CONFLICT DO NOTHING
+)
+
+-- name: append_outcome
+SELECT coalesce(array_agg(place), '{}') FROM moved;
+
+-- name: extent
+SELECT id, length FROM lockstitch.conversations WHERE key = $1;
+
+-- name: records_page
+-- No more than $4 records, and no more than $5 bytes unless the first alone has more.
+WITH page AS (
+    SELECT
+        r.seq,
+        r.at,
+        r.payload,
+        coalesce(r.body, b.body) AS body,
+        r.digest IS NOT NULL AND b.body IS NULL AS body_is_lost,
+        octet_length(r.payload) + coalesce(octet_length(r.body), octet_length(b.body), 0) AS size,
+        sum(octet_length(r.payload) + coalesce(octet_length(r.body), octet_length(b.body), 0))
+            OVER (ORDER BY r.seq ROWS UNBOUNDED PRECEDING) AS size_so_far
+    FROM lockstitch.records AS r
+    LEFT JOIN lockstitch.bodies AS b ON b.conversation = r.conversation AND b.digest = r.digest
+    WHERE r.conversation = $1 AND r.seq > $2 AND r.seq <= $3
+    ORDER BY r.seq
+    LIMIT $4
+)
+SELECT
+    seq,
+    at,
+    payload,
+    body,
+    body_is_lost,
+    ARRAY(
+        SELECT n.naming || ':' || n.id
+        FROM lockstitch.names AS n
+        WHERE n.conversation = $1 AND n.seq = page.seq
+        ORDER BY n.place
+    ) AS names
+FROM page
+WHERE size_so_far - size < $5
+ORDER BY seq;
+
+-- name: find
+SELECT c.name, n.seq
+FROM lockstitch.names AS n
+JOIN lockstitch.conversations AS c ON c.id = n.conversation
+WHERE left(n.id, 500) = left($2, 500) AND n.id = $2 AND n.naming = $1
+GROUP BY c.name, n.seq
+ORDER BY max(n.number) DESC;
+
+-- name: summaries_page
+SELECT name, length, created, changed
+FROM lockstitch.conversations
+WHERE left(name, 500) >= left($1, 500) AND name >= $1
+ORDER BY left(name, 500), name
+LIMIT $2;
+
+-- name: lock_conversation
+SELECT id, length FROM lockstitch.conversations WHERE key = $1 FOR UPDATE;
+
+-- name: digests
+SELECT DISTINCT digest
+FROM lockstitch.records
+WHERE conversation = $1 AND seq = ANY($2::bigint[]) AND digest IS NOT NULL;
+
+-- name: replace_records
+UPDATE lockstitch.records AS r
+SET payload = n.payload, body = n.body, digest = n.digest
+FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[]) AS n (seq, payload, body, digest)
+WHERE r.conversation = $1 AND r.seq = n.seq;
+
+-- name: keep_bodies
+INSERT INTO lockstitch.bodies (conversation, digest, body)
+SELECT $1, b.digest, b.body
+FROM unnest($2::bytea[], $3::bytea[]) AS b (digest, body)
+ON CONFLICT DO NOTHING;
+
+-- name: drop_bodies
+DELETE FROM lockstitch.bodies AS b
+WHERE b.conversation = $1
+    AND b.digest = ANY($2::bytea[])
+    AND NOT EXISTS (
+        SELECT FROM lockstitch.records AS r
+        WHERE r.conversation = $1 AND r.digest = b.digest
+    );
+
+-- name: forget
+DELETE FROM lockstitch.conversations WHERE key = $1 RETURNING id;
+
+-- name: forget_unchanged
+-- In the order of keys, as writers lock them.
+WITH old AS MATERIALIZED (
+    SELECT id FROM lockstitch.conversations
+    WHERE changed < $1
+    ORDER BY key
+    LIMIT $2
+    FOR UPDATE
+)
+DELETE FROM lockstitch.conversations AS c USING old WHERE c.id = old.id
+RETURNING c.id;
+
+-- name: forget_records
+DELETE FROM lockstitch.records WHERE conversation = ANY($1::bigint[]);
+
+-- name: forget_names
+DELETE FROM lockstitch.names WHERE conversation = ANY($1::bigint[]);
+
+-- name: forget_bodies
+DELETE FROM lockstitch.bodies WHERE conversation = ANY($1::bigint[]);
+
+-- name: vacuum
+VACUUM (ANALYZE) lockstitch.conversations, lockstitch.records, lockstitch.names, lockstitch.bodies;
+
+-- name: stats
+SELECT
+    (SELECT count(*) FROM lockstitch.conversations) AS conversations,
+    (SELECT coalesce(sum(length), 0)::bigint FROM lockstitch.conversations) AS records,
+    (SELECT count(*) FROM lockstitch.bodies) AS bodies,
+    pg_total_relation_size('lockstitch.conversations')
+    + pg_total_relation_size('lockstitch.records')
+    + pg_total_relation_size('lockstitch.names')
+    + pg_total_relation_size('lockstitch.bodies') AS size_bytes,
+    (SELECT max(version) FROM lockstitch.schema) AS schema;

@@ -1,0 +1,120 @@
+"""Wire items as bytes: how a ledger reads them in each dialect."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstitch.core.errors import NotAnItem, UnknownDialect
+from lockstitch.core.items import Part
+from lockstitch.dialects.detection import DIALECTS
+from lockstitch.dialects.reading import READINGS, decoded, reading
+from tests.generated import HISTORIES, examples, hostile_items
+from tests.turns import DIALECTS as NAMES
+from tests.turns import Words
+
+NOT_ITEMS = {
+    "nothing at all": b"",
+    "null": b"null",
+    "a list": b'[{"role":"user"}]',
+    "a text": b'"hi"',
+    "a number": b"1",
+    "torn": b'{"role":"us',
+    "two": b"{} {}",
+    "not a number": b'{"x":NaN}',
+    "infinite": b'{"x":Infinity}',
+    "beyond all floats": b'{"x":1e999}',
+    "no text": b'{"x":"\xff"}',
+    "no text in a name": b'{"\xff":1}',
+    "half a surrogate pair": rb'{"x":"\ud800"}',
+    "the wrong half of a pair": rb'{"x":"\udc00 "}',
+    "a control character": b'{"x":"\x00"}',
+    "a bad escape": rb'{"x":"\q"}',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "deep": b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep and torn": b'{"x":' * 100_000,
+    "a number without end": b'{"x":' + b"9" * 10_000 + b"}",
+}
+
+every_dialect = pytest.mark.parametrize("name", NAMES)
+
+
+@every_dialect
+def test_every_dialect_can_be_read_from_bytes(name):
+    assert reading(name).dialect == name
+    assert reading(name).order is DIALECTS[name].order
+    assert set(READINGS) == set(DIALECTS) == set(NAMES)
+
+
+def test_a_dialect_that_does_not_exist_cannot_be_read():
+    with pytest.raises(UnknownDialect, match="There is no dialect 'klingon'"):
+        reading("klingon")
+
+
+@settings(max_examples=examples(100))
+@given(
+    st.sampled_from(NAMES).flatmap(lambda name: st.tuples(st.just(name), HISTORIES[name])),
+    st.lists(hostile_items, max_size=3),
+)
+def test_bytes_are_read_as_the_dialect_reads_the_item_in_them(named, hostile):
+    name, history = named
+    for wire in [*history, *hostile]:
+        item = msgspec.json.encode(wire)
+        assert list(reading(name).read(item)) == list(DIALECTS[name].read(wire))
+        assert decoded(item) == wire
+
+
+@every_dialect
+@pytest.mark.parametrize("kind", NOT_ITEMS)
+def test_what_is_no_item_is_refused_with_its_beginning_and_what_to_do(name, kind):
+    for read in (reading(name).read, decoded):
+        with pytest.raises(NotAnItem) as raised:
+            read(NOT_ITEMS[kind])
+        said = str(raised.value)
+        assert said.startswith("Not a wire item (")
+        assert said.endswith("Pass the bytes of one JSON object.")
+        assert len(said) < 300
+        assert said.isprintable()
+
+
+@every_dialect
+@pytest.mark.parametrize("thing", ["{}", None, {}, 7, bytearray(b"{}"), memoryview(b"{}")])
+def test_what_is_not_bytes_is_no_item(name, thing):
+    with pytest.raises(NotAnItem, match="Pass the bytes of one JSON object"):
+        reading(name).read(thing)
+
+
+@every_dialect
+def test_every_item_plays_at_least_one_part(name):
+    words = Words(name)
+    wires = [{}, words.user(), words.said(), *words.calls("call_a"), words.output("call_a")]
+    parts = [reading(name).read(msgspec.json.encode(wire)) for wire in wires]
+    assert [read[0].part for read in parts] == [
+        Part.OTHER,
+        Part.INPUT,
+        Part.MODEL,
+        Part.CALL,
+        Part.OUTPUT,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "carried"), [("secret", True), ("", False), (None, False), (7, True)]
+)
+def test_reasoning_is_carried_where_its_content_is_there(content, carried):
+    wire = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": content}
+    (item,) = reading("responses").read(msgspec.json.encode(wire))
+    assert item.carried is carried
+
+
+def test_integers_beyond_64_bits_come_back_as_they_were():
+    wire = {"role": "user", "content": "x", "n": 2**80, "m": -(2**70)}
+    assert decoded(msgspec.json.encode(wire)) == wire
+
+
+def test_of_a_field_that_stands_twice_the_last_one_counts_everywhere():
+    item = b'{"type":"function_call","call_id":"a","call_id":"b"}'
+    (read,) = reading("responses").read(item)
+    assert read.key == decoded(item)["call_id"] == "b"

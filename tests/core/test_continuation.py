@@ -422,12 +422,10 @@ def test_a_replay_of_an_output_only_delta_is_never_sent():
     assert isinstance(ledger.plan(Mode.FULL), Refuse)
 
 
-def test_the_calls_that_a_proof_misses_are_named_on_the_path_that_is_planned():
-    ledger = ledger_of(user())
-    left = ledger.append(item_added({"type": "tool_search_call", "execution": "client"}))
-    ledger.append(item_added(user("other"), after=2))
-    plan = ledger.plan(tip=left)
-    assert isinstance(plan, Refuse | SettleFirst)
+def test_a_call_that_nothing_names_cannot_be_settled_and_is_refused():
+    ledger = ledger_of(user(), {"type": "tool_search_call", "execution": "client"}, user("b"))
+    plan = refused(ledger, Reason.NOT_WHOLE)
+    assert [finding.rule for finding in plan.findings] == [rules.NO_OUTPUT]
 
 
 def test_a_proof_stands_on_the_calls_that_the_last_answer_left_open():

@@ -62,10 +62,11 @@ class Desk:
     def likely(self, probability: float) -> bool:
         return self.rng.random() < probability
 
-    def may_die(self, probability: float) -> None:
+    def may_die(self, probability: float, rng: Random | None = None) -> None:
+        """Whoever runs beside others brings a chance of its own: a seed is to be told again."""
         if self.dying:
             raise Died
-        if self._deaths and self.likely(probability):
+        if (rng or self.rng).random() < probability and self._deaths:
             self._deaths -= 1
             self.dying = True
             raise Died

@@ -184,7 +184,8 @@ def met(talk: Talk) -> Counter[str]:
     """What the conversation met: plans, losses, faults that struck, and families of calls."""
     desk = talk.desk
     struck = {f"fault {fault.split()[0]}": n for fault, n in desk.emulator.record.struck.items()}
-    families = Counter(call.item.family.name for call in desk.ledger.calls.values())
+    calls = desk.ledger.calls.values()
+    families = Counter(call.item.family.name for call in calls if call.item.family)
     return desk.met + Counter(struck) + families
 
 

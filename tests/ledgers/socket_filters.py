@@ -11,11 +11,9 @@ REDACTED = "[redacted]"
 NOTE = {"role": "developer", "content": "A note of the filter."}
 
 
-def filtered(items: list[Wire], rng: Random, account: Account, *, notes: bool) -> list[Wire]:
+def filtered(items: list[Wire], rng: Random, account: Account) -> list[Wire]:
     """The items with a note, with outputs redacted, or without one pair."""
     match rng.choice(("note first", "note last", "redact", "drop")):
-        case "note first" | "note last" if not notes:
-            return items
         case "note first":
             return [NOTE, *items]
         case "note last":

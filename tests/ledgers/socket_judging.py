@@ -12,7 +12,7 @@ from lockstitch.core.outcomes import MARK, NEVER_STARTED_TEXT, UNKNOWN_TEXT, Out
 from lockstitch.dialects.screenshots import SCREENSHOT
 from lockstitch.facts import Mode
 from tests.ledgers.socket_driver import Talk
-from tests.ledgers.socket_filters import NOTE, REDACTED
+from tests.ledgers.socket_filters import REDACTED
 from tests.ledgers.socket_model import Wire
 
 _CALL_ENDS = ("_call", "program", "mcp_approval_request")
@@ -70,8 +70,6 @@ def _judge_calls(talk: Talk, context: list[Wire]) -> None:
             calls[key] = item
         elif kind.endswith(_OUTPUT_ENDS) and (key := _key(item)):
             outputs.setdefault(key, []).append(item)
-    locals_ = {item["id"]: key for key, item in calls.items() if item["type"] == "local_shell_call"}
-    outputs = {locals_.get(key, key): found for key, found in outputs.items()}
     whole = {key for key, item in calls.items() if item.get("status") != "incomplete"}
     missing = set(account.calls) - set(calls) - account.dropped
     assert not missing, f"not in the conversation: {missing}"
@@ -112,7 +110,7 @@ def _is_blank(output: Wire, outcome: Outcome) -> bool:
     """Two families have no place for words."""
     if output["type"] == "computer_call_output":
         return bool(output["output"]["image_url"] == SCREENSHOT[outcome])
-    return output["type"] == "tool_search_output" and output["status"] == "incomplete"
+    return (output["type"], output.get("status")) == ("tool_search_output", "incomplete")
 
 
 def _words(output: Wire) -> str:
@@ -134,6 +132,3 @@ def _as_it_was(key: str | None) -> str | None:
 def text_of(item: Wire) -> str:
     content = item.get("content") or ""
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-assert NOTE["role"] != "user"  # notes are not counted as the user's words

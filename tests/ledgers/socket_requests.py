@@ -51,10 +51,7 @@ class Requests:
         rewritten = None
         if desk.likely(0.1):
             desk.met["filter"] += 1
-            base = desk.ledger.links[plan.base]
-            # To say more to a program that runs would be to go on without it.
-            runs = isinstance(base, Exchange) and any(call.by_server for call in base.open)
-            rewritten = items = filtered(items, desk.rng, desk.account, notes=not runs)
+            rewritten = items = filtered(items, desk.rng, desk.account)
         new = None
         if plan.mode is Mode.CONVERSATION and plan.anchor is None:
             new = desk.conversation = (await desk.provider.post("/conversations", {}))["id"]

@@ -41,13 +41,13 @@ class Tools:
 
     async def run(self, call: Call) -> None:
         desk, key = self._desk, call.item.key or ""
-        await desk.journal.append(CallStarted(call=call.seq, slot=call.slot))
-        desk.may_die(0.03)
         own = Random(f"{desk.seed} {key}")
+        await desk.journal.append(CallStarted(call=call.seq, slot=call.slot))
+        desk.may_die(0.03, own)
         for _ in range(own.randint(0, 5)):
             await asyncio.sleep(0)
         desk.account.effects[key] += 1
-        desk.may_die(0.03)
+        desk.may_die(0.03, own)
         output = tool_output(desk.ledger.wire(call.seq), f"word-{key[-6:]}", own)
         desk.account.outputs[key] = output
         await desk.journal.append(call_settled(desk.ledger, call, output))

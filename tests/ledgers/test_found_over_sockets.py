@@ -230,6 +230,31 @@ def test_what_was_sent_under_another_id_is_found_again():
     assert isinstance(ledger.plan("conversation", conversation="conv_1"), Continue)
 
 
+def test_what_was_settled_after_a_program_was_left_running_is_sent_anew_once():
+    ledger = begun(PROGRAM, NESTED)
+    settled(ledger, "call_1")
+    answered(ledger, ending=Ending.INCOMPLETE)
+    plan = ledger.plan()
+    assert isinstance(plan, SettleFirst), plan
+    ledger.extend([call_settled_honestly(ledger, call) for call in plan.calls])
+    answered(ledger, WORD)
+    assert keys(ledger.history()).count("p") == 2
+    ledger.append(item_added("Go on."))
+    ledger.append(AnchorLost(anchor=ledger.plan().anchor))
+    assert keys(ledger.items(ledger.plan())).count("p") == 2
+
+
+@pytest.mark.parametrize("thinks", [False, True])
+@pytest.mark.parametrize("at", [0, 100])
+def test_a_note_may_be_added_while_a_program_runs(thinks, at):
+    ledger = begun(*[THOUGHT] * thinks, PROGRAM, NESTED, mode="full")
+    ledger.append(call_settled_honestly(ledger, ledger.call("call_1")))
+    plan = ledger.plan("full")
+    items = ledger.items(plan)
+    items.insert(at, {"role": "developer", "content": "A note."})
+    assert request_prepared(ledger, plan, items=items)
+
+
 def test_a_result_on_one_branch_is_not_sent_on_another():
     ledger = begun(PROGRAM, NESTED)
     first = ledger.tip

@@ -18,6 +18,7 @@ from lockstitch.core.facts import (
     Removal,
     RequestRejected,
 )
+from lockstitch.core.items import Part
 from lockstitch.ledgers import (
     Follower,
     Ledger,
@@ -148,6 +149,17 @@ def test_an_output_that_the_client_left_out_is_still_there():
     ledger.append(call_settled(ledger, ledger.call("call_a"), "ok"))
     ledger.extend(resent(ledger, [user("a"), call(), user("b")]))
     assert ledger.history() == [user("a"), call(), output(), user("b")]
+
+
+@pytest.mark.parametrize("by", [By.USER, By.TOOL])
+def test_an_output_that_came_as_an_item_may_be_left_out_again_and_again(by):
+    ledger = ledger_of(call())
+    ledger.append(item_added(output(), by))
+    ledger.append(item_added(user("a")))
+    for _ in range(2):
+        ledger.extend(resent(ledger, [call(), user("b")]))
+        assert ledger.history() == [call(), output(), user("b")]
+    assert resent(ledger, [call(), user("b")]) == []
 
 
 def test_an_output_that_the_client_gives_answers_its_call():
@@ -288,7 +300,12 @@ def test_whatever_is_resent_is_the_history_afterwards(dialect, moves, mode, data
 def test_what_was_resent_once_adds_nothing_the_second_time(dialect, moves, mode, data):
     play = Play(dialect, mode, compacts=False).all(moves)
     ledger, told = play.ledger, play.ledger.history()
-    kept = [wire for wire in told if data.draw(st.integers(0, 5))]
+    read = ledger.dialect.read
+    kept = [
+        wire
+        for wire in told
+        if data.draw(st.integers(0, 5)) or any(item.part is Part.OUTPUT for item in read(wire))
+    ]
     wanted = [*kept, *(play.words.user(text) for text in data.draw(st.lists(st.just("x"))))]
     ledger.extend(resent(ledger, wanted))
     assert resent(ledger, wanted) == []

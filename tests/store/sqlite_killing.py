@@ -17,9 +17,9 @@ import traceback
 from pathlib import Path
 
 from lockstitch.core.records import Name, Naming, Record
-from lockstitch.store import sqlite_checkpoints
 from lockstitch.store.bodies import LARGE_BODY_BYTES
 from lockstitch.store.sqlite import SqliteStore
+from lockstitch.store.sqlite import checkpoints as sqlite_checkpoints
 
 WRITERS = 8
 KILLS_FOR_EACH_FILE = 10

@@ -10,8 +10,8 @@ import pytest
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.errors import CannotOpen, CannotWrite, ClaimLost, ConversationBusy, Damaged
 from lockstitch.store.postgres import PostgresStore
-from lockstitch.store.postgres_errors import opening_failed, public_url, writing_failed
-from lockstitch.store.postgres_text import kept, key, original
+from lockstitch.store.postgres.errors import opening_failed, public_url, writing_failed
+from lockstitch.store.postgres.text import kept, key, original
 from tests.store.postgres_parts import (
     LONG_SECONDS,
     all_of,
@@ -188,8 +188,8 @@ def test_names_that_postgres_cannot_hold_are_kept_and_found(postgres_url):
 
 
 def test_a_long_conversation_is_read_in_pages(postgres_url, monkeypatch):
-    monkeypatch.setattr("lockstitch.store.postgres.PAGE_RECORDS", 7)
-    monkeypatch.setattr("lockstitch.store.postgres.PAGE_BYTES", 20_000)
+    monkeypatch.setattr("lockstitch.store.postgres.store.PAGE_RECORDS", 7)
+    monkeypatch.setattr("lockstitch.store.postgres.store.PAGE_BYTES", 20_000)
 
     async def work(store):
         written = [full_record(seq, "a") for seq in range(1, 31)]
@@ -204,7 +204,7 @@ def test_a_long_conversation_is_read_in_pages(postgres_url, monkeypatch):
 
 
 def test_conversations_are_listed_in_pages(postgres_url, monkeypatch):
-    monkeypatch.setattr("lockstitch.store.postgres.PAGE_CONVERSATIONS", 3)
+    monkeypatch.setattr("lockstitch.store.postgres.store.PAGE_CONVERSATIONS", 3)
     names = ["", "a", "a\0", "a\x01", "aa", "b" * 500, "b" * 501, "b" * 500 + "\0", "B", "ü"]
 
     async def work(store):
@@ -216,7 +216,7 @@ def test_conversations_are_listed_in_pages(postgres_url, monkeypatch):
 
 
 def test_many_old_conversations_are_deleted_in_small_transactions(postgres_url, monkeypatch):
-    monkeypatch.setattr("lockstitch.store.postgres.FORGET_CONVERSATIONS", 4)
+    monkeypatch.setattr("lockstitch.store.postgres.store.FORGET_CONVERSATIONS", 4)
 
     async def work(store):
         for number in range(10):

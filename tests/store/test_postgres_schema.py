@@ -9,7 +9,7 @@ import pytest
 
 from lockstitch.store.errors import CannotOpen, SchemaTooNew, SchemaTooOld
 from lockstitch.store.postgres import PostgresStore
-from lockstitch.store.postgres_sql import MIGRATIONS
+from lockstitch.store.postgres.queries import MIGRATIONS
 from tests.store.postgres_parts import LONG_SECONDS, all_of, full_record, with_store
 
 SECOND = "ALTER TABLE lockstitch.conversations ADD COLUMN colour text NOT NULL DEFAULT 'green'"

@@ -13,11 +13,13 @@ import apsw
 import pytest
 
 from lockstitch.core.records import Name, Naming, Record
-from lockstitch.store import sqlite_checkpoints, sqlite_reading
 from lockstitch.store.bodies import LARGE_BODY_BYTES
 from lockstitch.store.contract import Found
 from lockstitch.store.errors import ClaimLost, ConversationBusy
-from lockstitch.store.sqlite import CLAIM_POLL_SECONDS, SqliteStore
+from lockstitch.store.sqlite import SqliteStore
+from lockstitch.store.sqlite import checkpoints as sqlite_checkpoints
+from lockstitch.store.sqlite import reading as sqlite_reading
+from lockstitch.store.sqlite.store import CLAIM_POLL_SECONDS
 from lockstitch.testing.store_contract.opened import (
     claimed,
     contents,
@@ -303,7 +305,7 @@ def test_a_long_reading_comes_in_pages_by_number_and_by_size(path, monkeypatch):
     asked = []
     page = sqlite_reading.records_page
     monkeypatch.setattr(
-        "lockstitch.store.sqlite.records_page",
+        "lockstitch.store.sqlite.store.records_page",
         lambda *where, **rest: asked.append(page(*where, **rest)) or asked[-1],
     )
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from lockstitch.store import sqlite_checkpoints
-from lockstitch.store.sqlite_checkpoints import Checkpoints
-from lockstitch.store.sqlite_opening import let_go, opened_for_writing
+from lockstitch.store.sqlite import checkpoints as sqlite_checkpoints
+from lockstitch.store.sqlite.checkpoints import Checkpoints
+from lockstitch.store.sqlite.opening import let_go, opened_for_writing
 
 
 class Interrupted:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from lockstitch.core.records import Name, Naming, Record
-from lockstitch.store import sqlite_checkpoints
 from lockstitch.store.bodies import LARGE_BODY_BYTES
 from lockstitch.store.contract import Claim
 from lockstitch.store.errors import CannotOpen, CannotWrite, StoreError
 from lockstitch.store.sqlite import SqliteStore
+from lockstitch.store.sqlite import checkpoints as sqlite_checkpoints
 from lockstitch.testing.store_contract.opened import (
     claimed,
     contents,

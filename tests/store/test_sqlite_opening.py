@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from lockstitch.store import sqlite_opening
 from lockstitch.store.errors import CannotOpen, Damaged, SchemaTooNew, StoreError
 from lockstitch.store.sqlite import SqliteStore
+from lockstitch.store.sqlite import opening as sqlite_opening
 from lockstitch.testing.store_contract.opened import contents, filled, several
 
 NOBODY = 65_534

@@ -10,13 +10,13 @@ import tracemalloc
 import pytest
 
 from lockstitch.core.records import Record
-from lockstitch.store import transfer, transfer_spools
 from lockstitch.store.errors import CannotWrite, NotAnExport, StoreError, WrongKey
 from lockstitch.store.memory import MemoryStore
 from lockstitch.store.opening import open_store
 from lockstitch.store.sealing import Sealed
 from lockstitch.store.sqlite import SqliteStore
-from lockstitch.store.transfer import Exported, Imported, export_store, import_store
+from lockstitch.store.transfer import Exported, Imported, export_store, import_store, transfer
+from lockstitch.store.transfer import spools as transfer_spools
 from tests.store.kept import held, keep, odd_records, some_keys
 
 

@@ -51,12 +51,13 @@ def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
     entries: list[Seq] = []
     unsettled: list[Call] = []
     starts: list[int] = []
-    answered = {id_of(call) for link in links if isinstance(link, Said) for call in link.answers}
+    elsewhere = _answered_elsewhere(links)
+    carried_on = _carried_on(links)
 
-    def flush(calls: Sequence[Call], wants: Callable[[Call], bool]) -> None:
+    def flush(calls: Sequence[Call], wants: Callable[[Call], bool], n: int) -> None:
         placed = len(entries)
         for call in calls:
-            if answered and id_of(call) in answered:
+            if (elsewhere and id_of(call) in elsewhere) or carried_on.get(id_of(call), n) > n:
                 continue
             if call.output is None:
                 if wants(call):
@@ -65,23 +66,50 @@ def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
                 entries.append(call.output)
 
     pending, wants = _waiting(behind)
-    for link in links:
-        if isinstance(link, Said):
-            flush(pending, wants)
-            starts.append(len(entries))
-            entries.append(link.seq)
+    since = -1
+    for n, link in enumerate(links):
+        said = isinstance(link, Said) or (isinstance(link, Exchange) and link.counts)
+        if said:
+            flush(pending, wants, since)
+        starts.append(len(entries))
+        entries += entries_of(link)
+        if said:
             pending, wants = _waiting(link)
-        elif isinstance(link, Exchange) and link.counts:
-            flush(pending, wants)
-            starts.append(len(entries))
-            entries += link.said
-            pending, wants = _waiting(link)
-        else:
-            starts.append(len(entries))
-            if isinstance(link, Compaction):
-                entries += link.replaced
-    flush(pending, wants)
+            since = n
+    flush(pending, wants, since)
     return Arranged(entries, unsettled, starts)
+
+
+def entries_of(link: Link) -> Sequence[Seq]:
+    """The entries that a link brings, apart from the outputs behind it."""
+    if isinstance(link, Said):
+        return (link.seq,)
+    if isinstance(link, Compaction):
+        return link.replaced
+    if isinstance(link, Exchange) and link.counts:
+        return link.said
+    return ()
+
+
+def _answered_elsewhere(links: Sequence[Link]) -> set[tuple[Seq, int]]:
+    """Calls whose output stands among these links as an item."""
+    return {
+        id_of(call)
+        for link in links
+        if isinstance(link, Said) or (isinstance(link, Exchange) and link.counts)
+        for call in link.answers
+    }
+
+
+def _carried_on(links: Sequence[Link]) -> dict[tuple[Seq, int], int]:
+    """For calls that the provider runs: the last of these links behind which they still ran."""
+    return {
+        id_of(call): n
+        for n, link in enumerate(links)
+        if isinstance(link, Exchange) and link.counts
+        for call in link.waiting
+        if call.by_server
+    }
 
 
 def _waiting(link: Link | None) -> tuple[Sequence[Call], Callable[[Call], bool]]:
@@ -158,12 +186,12 @@ def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
     """The core items of an item as it is sent."""
     parts = ledger.parts(sending.seq)
-    if sending.bare:
-        return [replace(item, id=None) for item in parts]
-    if sending.rekeyed is not None:
-        return [_rekeyed(item, sending.rekeyed) for item in parts]
     if any(item.family is not None and item.family.by_server for item in parts):
-        return [_running(ledger, sending.seq, item) for item in parts]
+        parts = [_running(ledger, sending.seq, item) for item in parts]
+    if sending.bare:
+        parts = [replace(item, id=None) for item in parts]
+    if sending.rekeyed is not None:
+        parts = [_rekeyed(item, sending.rekeyed) for item in parts]
     return parts
 
 

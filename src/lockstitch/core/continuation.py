@@ -195,7 +195,9 @@ def _anchor(on: _Ground) -> str | None:
         return None
     if isinstance(base, Adoption):
         known = base.anchor if base.mode is on.mode else None
-        if on.mode is Mode.CONVERSATION and known != on.conversation:
+        if on.mode is Mode.CONVERSATION and (
+            known != on.conversation or known in on.ledger.positions
+        ):
             return None
     elif on.mode is Mode.CONVERSATION:
         there = on.conversation is not None and on.ledger.positions.get(on.conversation) is base

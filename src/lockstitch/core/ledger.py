@@ -456,15 +456,17 @@ class Ledger:
     def _answer_by_provider(self, exchange: Exchange, seq: Seq, output: Item) -> None:
         """The provider ran a call, and its answer holds the output."""
         call = self._answered_on(exchange.seq, output)
-        if call is None or not call.allows(Step.SETTLE):
+        if call is None:
             return
         if call.link != exchange.seq:
             # It counts only where this answer does: on another branch the call still runs.
             exchange.answers = (*exchange.answers, call)
             return
-        call.take(Step.SETTLE)
-        call.take(Step.DELIVER)
-        call.output, call.outcome = seq, Outcome.FINISHED
+        if call.allows(Step.SETTLE):
+            call.take(Step.SETTLE)
+            call.take(Step.DELIVER)
+            call.outcome = Outcome.FINISHED
+        call.output = seq  # also where it was settled here before the answer was found
         self._answered[seq] = (*self._answered.get(seq, ()), call)
 
     def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:

@@ -11,20 +11,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from lockstitch.core.arranging import Arranged, arranged, last_said
-from lockstitch.core.exchanges import Exchange, Standing
+from lockstitch.core.arranging import Arranged, arranged, entries_of, last_said
 from lockstitch.core.facts import (
     START,
     AnyFact,
     By,
-    CallSettled,
     ItemAdded,
     ItemsRemoved,
     Removal,
     Seq,
 )
 from lockstitch.core.items import Part
-from lockstitch.core.links import Beginning, Compaction, Link, Said, back
+from lockstitch.core.links import Beginning, Compaction, Link, back
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
@@ -106,10 +104,12 @@ def _gone_back(of: Ledger, link: Seq) -> list[AnyFact]:
             compaction = each
     if compaction is None or link == START or not restarted:
         return [ItemsRemoved(by=Removal.ROLLBACK, to=link)]
-    to = compaction.to if link == compaction.seq else link
+    cut: Link = compaction
+    while isinstance(cut, Compaction):  # one may have taken an earlier one away
+        cut = of.links[cut.to]
     return [
-        ItemsRemoved(by=Removal.ROLLBACK, to=to),
-        ItemsRemoved(by=Removal.COMPACTION, to=compaction.to, replaced=compaction.replaced),
+        ItemsRemoved(by=Removal.ROLLBACK, to=cut.seq if link == compaction.seq else link),
+        ItemsRemoved(by=Removal.COMPACTION, to=cut.seq, replaced=compaction.replaced),
     ]
 
 
@@ -130,12 +130,14 @@ def matched(
     else:
         links = _links_behind(of, since.link, tip)
     found = arranged(links, last_said(of, since.link))
+    own = {seq for link in links for seq in entries_of(link)}
     at = since.items
     reached = [at] * (since.outputs + 1)
     """For each number of entries that were resent: where the history stands then."""
     for seq in found.entries[since.outputs :]:
         same = at < len(history) and likeness(_wire(history[at])) == likeness(of.wire(seq))
-        if not same and not _may_be_left_out(of, seq):
+        # Clients drop reasoning, and never saw an output that was settled here.
+        if not same and seq in own and not _is_reasoning(of, seq):
             break
         at += same
         reached.append(at)
@@ -165,7 +167,7 @@ def _position(
     link, end = since.link, 0
     next_start = found.starts[0] if links else len(found.entries)
     for n, each in enumerate(links):
-        own_end = found.starts[n] + _own_entries(each)
+        own_end = found.starts[n] + len(entries_of(each))
         if own_end > most:
             break
         link, end = each.seq, own_end
@@ -178,20 +180,6 @@ def _wire(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
     return item if isinstance(item, Mapping) else decoded(encoded(item))
 
 
-def _may_be_left_out(of: Ledger, seq: Seq) -> bool:
-    """Clients drop reasoning, and never saw what was settled here."""
+def _is_reasoning(of: Ledger, seq: Seq) -> bool:
     parts = of.parts(seq)
-    if isinstance(of.fact(seq), CallSettled):
-        return True
     return bool(parts) and all(item.part is Part.REASONING for item in parts)
-
-
-def _own_entries(link: Link) -> int:
-    """How many entries a link brings, apart from the outputs behind it."""
-    if isinstance(link, Said):
-        return 1
-    if isinstance(link, Compaction):
-        return len(link.replaced)
-    if isinstance(link, Exchange) and (link.standing is Standing.ACCEPTED or link.kept):
-        return len(link.said)
-    return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.bodies import LARGE_BODY_BYTES, digest
-from lockstitch.store.postgres_text import kept, original
+from lockstitch.store.postgres.text import kept, original
 
 _NAMINGS = {naming.value: naming for naming in Naming}
 

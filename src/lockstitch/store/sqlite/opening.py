@@ -1,7 +1,7 @@
 """Opening the file of a SQLite store: is it ours, is it whole, is its schema one we know?
 
 A file that is not there begins; an older schema is migrated. What is in the tables is the
-business of `sqlite_writing` and `sqlite_reading`."""
+business of `writing` and `reading`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import apsw
 
 from lockstitch.store.errors import CannotOpen, SchemaTooNew
-from lockstitch.store.sqlite_errors import opening_failed
-from lockstitch.store.sqlite_sql import MIGRATIONS
+from lockstitch.store.sqlite.errors import opening_failed
+from lockstitch.store.sqlite.queries import MIGRATIONS
 
 SCHEMA = len(MIGRATIONS)
 """The schema this version writes, in the file's `user_version`."""

@@ -14,13 +14,13 @@ from itertools import chain
 from lockstitch.core.records import Record
 from lockstitch.store.contract import Claim
 from lockstitch.store.errors import OutOfStep
-from lockstitch.store.postgres_claims import why_refused
-from lockstitch.store.postgres_errors import FAILURES, fails_alone, writing_failed
-from lockstitch.store.postgres_opening import Pool
-from lockstitch.store.postgres_rows import Columns
-from lockstitch.store.postgres_schema import Connection
-from lockstitch.store.postgres_sql import QUERIES
-from lockstitch.store.postgres_text import key
+from lockstitch.store.postgres.claims import why_refused
+from lockstitch.store.postgres.errors import FAILURES, fails_alone, writing_failed
+from lockstitch.store.postgres.opening import Pool
+from lockstitch.store.postgres.queries import QUERIES
+from lockstitch.store.postgres.rows import Columns
+from lockstitch.store.postgres.schema import Connection
+from lockstitch.store.postgres.text import key
 
 GROUP_APPENDS = 512
 """The most appends in a group. More gain nothing, and the first would wait for the last."""

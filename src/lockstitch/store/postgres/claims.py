@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lockstitch.store.contract import Claim
 from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep, StoreError
-from lockstitch.store.postgres_schema import Connection
-from lockstitch.store.postgres_sql import QUERIES
-from lockstitch.store.postgres_text import kept, key, original
+from lockstitch.store.postgres.queries import QUERIES
+from lockstitch.store.postgres.schema import Connection
+from lockstitch.store.postgres.text import kept, key, original
 
 
 async def claim(

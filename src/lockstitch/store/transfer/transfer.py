@@ -1,6 +1,6 @@
 """Export to JSONL, and back: every byte, name and time as it was.
 
-What a line looks like is in `transfer_lines`; how a file is read is in `transfer_spools`. Memory
+What a line looks like is in `lines`; how a file is read is in `spools`. Memory
 holds some records, not the file. An export is plain text, also that of an encrypted store."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lockstitch.core.records import Record
 from lockstitch.store.contract import Claim, Store, Summary
 from lockstitch.store.errors import StoreError
 from lockstitch.store.keys import checked_plain
-from lockstitch.store.transfer_lines import VERSION, End, Gone, Head, Whole, encoded, entry
-from lockstitch.store.transfer_spools import Spool, spools
+from lockstitch.store.transfer.lines import VERSION, End, Gone, Head, Whole, encoded, entry
+from lockstitch.store.transfer.spools import Spool, spools
 
 BATCH_RECORDS = 500
 BATCH_BYTES = 4 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 A piece of work is done when its group is synced to disk. One that is refused, or that SQLite will
 not take, fails alone; a failure of the disk fails the whole group, of which then nothing is
-there. What the work does is in `sqlite_writing`."""
+there. What the work does is in `writing`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from lockstitch.store.errors import StoreError
-from lockstitch.store.sqlite_errors import OF_THE_FILE, writing_failed
-from lockstitch.store.sqlite_writing import Writing
+from lockstitch.store.sqlite.errors import OF_THE_FILE, writing_failed
+from lockstitch.store.sqlite.writing import Writing
 
 GROUP = 512
 """So many pieces of work are enough for one commit: more gain nothing, and the first would wait

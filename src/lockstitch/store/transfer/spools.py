@@ -14,7 +14,7 @@ import msgspec
 
 from lockstitch.core.records import Record
 from lockstitch.store.errors import NotAnExport
-from lockstitch.store.transfer_lines import VERSION, AnyLine, End, Entry, Gone, Head, Whole, decoded
+from lockstitch.store.transfer.lines import VERSION, AnyLine, End, Entry, Gone, Head, Whole, decoded
 
 SPOOL_BYTES = 16 * 1024 * 1024
 """A larger conversation waits in a temporary file until all of it has been read."""

@@ -1,7 +1,7 @@
 """What is written to a SQLite store, inside a transaction that somebody else begins and commits.
 
 Appends are checked at once and written together when the group is whole. Groups, the thread they
-are written on and what becomes of a failure are in `sqlite_writer`."""
+are written on and what becomes of a failure are in `writer`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.bodies import LARGE_BODY_BYTES, digest
 from lockstitch.store.contract import Claim
 from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep
-from lockstitch.store.sqlite_sql import QUERIES
+from lockstitch.store.sqlite.queries import QUERIES
 
 HEADS = 10_000
 """How many conversations are remembered between appends. About 2 MB; all are forgotten at once."""

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from lockstitch.core.records import Name, Record
 from lockstitch.store.contract import Found, Stats, Summary
-from lockstitch.store.sqlite_errors import reading_failed
-from lockstitch.store.sqlite_opening import SCHEMA, connected, let_go, url_of
-from lockstitch.store.sqlite_sql import QUERIES
-from lockstitch.store.sqlite_writing import names_of
+from lockstitch.store.sqlite.errors import reading_failed
+from lockstitch.store.sqlite.opening import SCHEMA, connected, let_go, url_of
+from lockstitch.store.sqlite.queries import QUERIES
+from lockstitch.store.sqlite.writing import names_of
 
 READERS = 2
 """Connections that read. One long reading then does not hold all others up."""

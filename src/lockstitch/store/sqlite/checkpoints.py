@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from lockstitch.store.sqlite_opening import connected, let_go
+from lockstitch.store.sqlite.opening import connected, let_go
 
 CHECKPOINT_PAGES = 1_000
 """The length of the log at which it is copied: 8 MB, so that one is done in a few milliseconds."""

@@ -1,4 +1,4 @@
--- Every statement of the PostgreSQL store, by name. `postgres_sql` reads them.
+-- Every statement of the PostgreSQL store, by name. `queries` reads them.
 
 -- name: encoding
 SELECT current_setting('server_encoding');

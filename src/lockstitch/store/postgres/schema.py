@@ -12,7 +12,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from lockstitch.store.errors import CannotOpen, SchemaTooNew, SchemaTooOld
-from lockstitch.store.postgres_sql import QUERIES
+from lockstitch.store.postgres.queries import QUERIES
 
 Connection: TypeAlias = "PoolConnectionProxy[Any] | asyncpg.Connection[Any]"
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from lockstitch.store.postgres_errors import FAILURES, opening_failed, public_url
+from lockstitch.store.postgres.errors import FAILURES, opening_failed, public_url
 
 Pool: TypeAlias = "asyncpg.Pool[Any]"
 

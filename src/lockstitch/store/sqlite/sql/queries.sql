@@ -1,4 +1,4 @@
--- Every statement of the SQLite store, by name. `sqlite_sql` reads them.
+-- Every statement of the SQLite store, by name. `queries` reads them.
 
 -- name: conversation
 SELECT id, owner, token, until FROM conversations WHERE name = ?;

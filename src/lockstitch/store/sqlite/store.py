@@ -1,7 +1,7 @@
 """A store in one SQLite file: the door. An append is synced to disk when it returns.
 
-One thread writes (`sqlite_writer`), others read (`sqlite_reading`), one keeps the write-ahead log
-short (`sqlite_checkpoints`); the event loop never waits for the disk. Several processes can share
+One thread writes (`writer`), others read (`reading`), one keeps the write-ahead log
+short (`checkpoints`); the event loop never waits for the disk. Several processes can share
 a file, slowly; where many write, use PostgreSQL."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import apsw
 from lockstitch.core.records import Name, Record
 from lockstitch.store.contract import Claim, Found, Stats, Summary
 from lockstitch.store.errors import ConversationBusy, StoreError
-from lockstitch.store.sqlite_checkpoints import Checkpoints
-from lockstitch.store.sqlite_opening import let_go, opened_for_writing, url_of
-from lockstitch.store.sqlite_reading import (
+from lockstitch.store.sqlite.checkpoints import Checkpoints
+from lockstitch.store.sqlite.opening import let_go, opened_for_writing, url_of
+from lockstitch.store.sqlite.reading import (
     Readers,
     extent,
     found,
@@ -32,8 +32,8 @@ from lockstitch.store.sqlite_reading import (
     stats,
     summaries_page,
 )
-from lockstitch.store.sqlite_writer import Writer
-from lockstitch.store.sqlite_writing import Writing
+from lockstitch.store.sqlite.writer import Writer
+from lockstitch.store.sqlite.writing import Writing
 
 CLAIM_POLL_SECONDS = 0.05
 """How often a conversation that is held is looked at again: another process cannot wake us."""

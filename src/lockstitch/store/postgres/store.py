@@ -1,7 +1,7 @@
 """A store in a PostgreSQL database: the door. Many processes can share it.
 
-Appends go to `postgres_writer` in groups; claims are in `postgres_claims`, the tables and their
-migrations in `postgres_schema`, every statement in `sql/postgres`."""
+Appends go to `writer` in groups; claims are in `claims`, the tables and their
+migrations in `schema`, every statement in `sql`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from types import TracebackType
 from typing import Self
 
 from lockstitch.core.records import Name, Record
-from lockstitch.store import postgres_claims as claims
 from lockstitch.store.contract import Claim, Found, Stats, Summary
 from lockstitch.store.errors import ConversationBusy, Damaged, OutOfStep, StoreError
-from lockstitch.store.postgres_errors import (
+from lockstitch.store.postgres import claims
+from lockstitch.store.postgres.errors import (
     FAILURES,
     opening_failed,
     public_url,
     reading_failed,
     writing_failed,
 )
-from lockstitch.store.postgres_opening import Pool, close_pool, open_pool
-from lockstitch.store.postgres_rows import Columns, record_of
-from lockstitch.store.postgres_schema import Connection, check_schema
-from lockstitch.store.postgres_sql import MIGRATIONS, QUERIES
-from lockstitch.store.postgres_text import kept, key, next_after, original
-from lockstitch.store.postgres_writer import Writer
+from lockstitch.store.postgres.opening import Pool, close_pool, open_pool
+from lockstitch.store.postgres.queries import MIGRATIONS, QUERIES
+from lockstitch.store.postgres.rows import Columns, record_of
+from lockstitch.store.postgres.schema import Connection, check_schema
+from lockstitch.store.postgres.text import kept, key, next_after, original
+from lockstitch.store.postgres.writer import Writer
 
 CONNECTIONS = 8
 """The most connections for everything but appends, which have one of their own: they must not

@@ -1,0 +1,5 @@
+"""A store written out as JSONL, and read in again; nothing is lost."""
+
+from lockstitch.store.transfer.transfer import Exported, Imported, export_store, import_store
+
+__all__ = ["Exported", "Imported", "export_store", "import_store"]

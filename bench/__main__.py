@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from bench import check, emulator, ledger
+from bench import check, emulator, ledger, stores
 from bench.harness import Result
 
-PARTS = {"check": check.run, "emulate": emulator.run, "ledger": ledger.run}
+PARTS = {"check": check.run, "emulate": emulator.run, "ledger": ledger.run, "store": stores.run}
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ the tool ran. The tracker is given its items in its delta form and as the full l
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 import tracemalloc
@@ -128,7 +129,7 @@ def _late_turns() -> Result:
     """What the last turns cost, compared with the tenth and those around it."""
     times: list[float] = []
     converse(TURNS, after_turn=lambda turn: times.append(time.perf_counter()))
-    costs = [after - before for before, after in zip(times, times[1:], strict=False)]
+    costs = [after - before for before, after in itertools.pairwise(times)]
     early, late = costs[4:54], costs[-50:]
     return Result(
         "the last turn",

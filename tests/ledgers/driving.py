@@ -145,6 +145,7 @@ class Driver:
             node = self._grow(seq, parent)
             if is_user_message(wire):
                 node.mark = mark_in(wire)
+            node.compacted_by_provider = kind_of(wire) == "compaction"  # from a client's history
             self._note_calls(node, seq, wire)
         elif isinstance(fact, ItemCompleted):
             node = self.nodes[fact.request]

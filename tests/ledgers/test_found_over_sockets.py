@@ -170,6 +170,18 @@ def test_a_plan_that_is_not_rewritten_is_not_refused(mode):
     assert request_prepared(ledger, plan, items=ledger.items(plan))
 
 
+@pytest.mark.xfail(strict=True, reason="S19: a program left running stops rewriting of full input")
+def test_a_program_that_was_left_running_does_not_stop_a_filter_later():
+    ledger = begun(PROGRAM, NESTED, mode="full")
+    settled(ledger, "call_1")
+    ledger.append(item_added("Go on."))
+    answered(ledger, WORD, mode="full")
+    ledger.append(item_added("Go on."))
+    plan = ledger.plan("full")
+    note = {"role": "developer", "content": "A note."}
+    assert request_prepared(ledger, plan, items=[note, *ledger.items(plan)])
+
+
 def test_what_an_answer_that_ended_early_left_running_is_nobodys():
     ledger = begun(PROGRAM, ending=Ending.INCOMPLETE)
     ledger.append(item_added("Go on."))

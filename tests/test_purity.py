@@ -14,6 +14,7 @@ import pytest
 import lockstitch
 import lockstitch.core
 import lockstitch.dialects
+import lockstitch.ledgers
 
 FORBIDDEN = {"asyncio", "socket", "sqlite3", "logging", "random", "uuid", "time"}
 ALSO_NOT_IMPORTED = {"os", "io", "pathlib", "subprocess", "threading", "datetime", "secrets"}
@@ -23,10 +24,12 @@ SOURCE = Path(lockstitch.__file__).parent
 
 PURE_MODULES = sorted(
     module.name
-    for package in (lockstitch.core, lockstitch.dialects)
+    for package in (lockstitch.core, lockstitch.dialects, lockstitch.ledgers)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 )
-PURE_FILES = sorted([*(SOURCE / "core").rglob("*.py"), *(SOURCE / "dialects").rglob("*.py")])
+PURE_FILES = sorted(
+    path for name in ("core", "dialects", "ledgers") for path in (SOURCE / name).rglob("*.py")
+)
 
 
 def run(script, *arguments, isolated=("-I", "-S")):
@@ -80,7 +83,7 @@ def test_no_pure_file_imports_anything_that_acts(path):
 
 @pytest.mark.parametrize(
     "path",
-    [*PURE_FILES, SOURCE / "histories.py", SOURCE / "__init__.py"],
+    [*PURE_FILES, *(SOURCE / name for name in ("facts.py", "histories.py", "__init__.py"))],
     ids=lambda path: str(path.relative_to(SOURCE)),
 )
 def test_a_pure_file_imports_the_standard_library_msgspec_and_us(path):

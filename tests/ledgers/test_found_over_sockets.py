@@ -170,15 +170,20 @@ def test_a_plan_that_is_not_rewritten_is_not_refused(mode):
     assert request_prepared(ledger, plan, items=ledger.items(plan))
 
 
-@pytest.mark.xfail(strict=True, reason="S19: a program left running stops rewriting of full input")
-def test_a_program_that_was_left_running_does_not_stop_a_filter_later():
+def test_a_second_note_like_the_first_does_not_hide_what_stands_between():
+    note = {"role": "developer", "content": "A note."}
     ledger = begun(PROGRAM, NESTED, mode="full")
     settled(ledger, "call_1")
     ledger.append(item_added("Go on."))
-    answered(ledger, WORD, mode="full")
+    plan = ledger.plan("full")
+    ledger.extend(request_prepared(ledger, plan, items=[*ledger.items(plan), note]))
+    request = ledger.tip
+    ledger.append(RequestSent(request=request))
+    ledger.append(ResponseOpened(request=request, id="resp_x"))
+    ledger.append(item_completed(request, WORD))
+    ledger.append(ResponseEnded(request=request))
     ledger.append(item_added("Go on."))
     plan = ledger.plan("full")
-    note = {"role": "developer", "content": "A note."}
     assert request_prepared(ledger, plan, items=[note, *ledger.items(plan)])
 
 

@@ -5,8 +5,8 @@ same; a rewrite that would break a pair is refused, with the pair named."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 import msgspec
@@ -19,7 +19,6 @@ from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import START, AnyFact, By, Mode, RequestPrepared, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Adoption
-from lockstitch.dialects.base import Wire
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import item_added
 
@@ -58,11 +57,10 @@ def _rewritten(
 ) -> tuple[Seq, tuple[Seq, ...]]:
     """What a rewritten request is based on, and the entries it sends; new ones go to ``facts``."""
     planned = of.sendings(plan)
-    places = _Places([of.rendered(sending) for sending in planned])
+    places = _places([_same(of.rendered(sending)) for sending in planned], [*map(_same, items)])
     sent: list[Seq] = []
     parts: list[Sequence[Item]] = []
-    for item in items:
-        place = places.next(item)
+    for item, place in zip(items, places, strict=True):
         if place is not None:
             sent.append(planned[place].seq)
             parts.append(sent_parts(of, planned[place]))
@@ -90,24 +88,28 @@ def _check_whole(of: Ledger, plan: Continue | Replay, parts: Sequence[Sequence[I
         )
 
 
-class _Places:
-    """Where each planned item stands, asked in order: the second equal item is a second item."""
+def _places(planned: Sequence[bytes], given: Sequence[bytes]) -> list[int | None]:
+    """For each item that was given: which of the planned ones it is, in order; None if it is new.
 
-    def __init__(self, wires: Sequence[Wire]) -> None:
-        self._at: dict[bytes, deque[int]] = {}
-        for at, wire in enumerate(wires):
-            self._at.setdefault(_same(wire), deque()).append(at)
-        self._from = 0
-
-    def next(self, item: Mapping[str, Any]) -> int | None:
-        """The first place of an equal item, behind those already taken."""
-        places = self._at.get(_same(item))
-        while places:
-            place = places.popleft()
-            if place >= self._from:
-                self._from = place + 1
-                return place
-        return None
+    Filters mostly leave the beginning and the end as they are, so those are matched first."""
+    first = 0
+    while first < min(len(planned), len(given)) and planned[first] == given[first]:
+        first += 1
+    last = 0
+    most = min(len(planned), len(given)) - first
+    while last < most and planned[-1 - last] == given[-1 - last]:
+        last += 1
+    places: list[int | None] = [None] * len(given)
+    places[:first] = range(first)
+    if last:
+        places[-last:] = range(len(planned) - last, len(planned))
+    between = SequenceMatcher(
+        None, planned[first : len(planned) - last], given[first : len(given) - last], autojunk=False
+    )
+    for block in between.get_matching_blocks():
+        for n in range(block.size):
+            places[first + block.b + n] = first + block.a + n
+    return places
 
 
 def _same(item: Mapping[str, Any]) -> bytes:

@@ -48,6 +48,8 @@ class Arranged(Struct):
 
 def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
     """The entries of these links; the calls of ``behind``, before them, want their outputs."""
+    if not links and isinstance(behind, Exchange):
+        return _outputs_behind(behind)
     entries: list[Seq] = []
     unsettled: list[Call] = []
     starts: list[int] = []
@@ -78,6 +80,19 @@ def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
             since = n
     flush(pending, wants, since)
     return Arranged(entries, unsettled, starts)
+
+
+def _outputs_behind(exchange: Exchange) -> Arranged:
+    """What most turns send: the outputs of the calls that the last answer made."""
+    entries: list[Seq] = []
+    unsettled: list[Call] = []
+    for call in exchange.waiting:
+        if call.output is None:
+            if exchange.wants(call):
+                unsettled.append(call)
+        elif call.output not in entries:
+            entries.append(call.output)
+    return Arranged(entries, unsettled, [])
 
 
 def entries_of(link: Link) -> Sequence[Seq]:
@@ -186,7 +201,7 @@ def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
     """The core items of an item as it is sent."""
     parts = ledger.parts(sending.seq)
-    if any(item.family is not None and item.family.by_server for item in parts):
+    if ledger.provider_runs_calls:
         parts = [_running(ledger, sending.seq, item) for item in parts]
     if sending.bare:
         parts = [replace(item, id=None) for item in parts]

@@ -72,6 +72,8 @@ class Ledger:
         self.calls: dict[tuple[Seq, int], Call] = {}
         """Every call, by its entry and slot."""
         self._calls_by_key: dict[str, list[Call]] = {}
+        self.provider_runs_calls = False
+        """Is there any call that the provider runs itself?"""
         self._answered: dict[Seq, tuple[Call, ...]] = {}
         """The calls that an entry is the output of."""
         self._rewrites: set[Seq] = set()
@@ -283,6 +285,8 @@ class Ledger:
             if item.part is _CALL and item.key is not None and not item.lone:
                 call = Call(seq, link, item)
                 calls.append(call)
+                if call.by_server:
+                    self.provider_runs_calls = True
                 self.calls[seq, item.slot] = call
                 self._calls_by_key.setdefault(item.key, []).append(call)
                 if item.alias is not None and item.alias != item.key:

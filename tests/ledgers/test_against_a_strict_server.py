@@ -404,7 +404,7 @@ class Conversation(RuleBasedStateMachine):
         try:
             facts = compacted(self.ledger, max_items=most, replaced=replaced)
         except CannotTrim:
-            assert waiting or driver.stream
+            assert waiting or driver.stream or any(node.programs for node in driver.path())
             return
         driver.append(*facts)
         after = self.ledger.history()

@@ -79,6 +79,8 @@ class Ledger:
         self._rewrites: set[Seq] = set()
         self._entries_by_id: dict[str, Seq | list[Seq]] = {}
         self._exchange_by_id: dict[str, Exchange] = {}
+        self.conversation: str | None = None
+        """The provider's conversation that was named last."""
         self.lost_anchors: set[str] = set()
         self.adopted_anchor: str | None = None
         self.shadowed: set[Seq] = set()
@@ -151,6 +153,10 @@ class Ledger:
             if self.on_path(call.link, self.tip if at is None else at):
                 return call
         return None
+
+    def calls_with_key(self, key: str) -> Sequence[Call]:
+        """Every call with this id, on any path, in the order they were made."""
+        return self._calls_by_key.get(key, ())
 
     def entries_with_id(self, id: str) -> Sequence[Seq]:
         """The entries whose item has this id of its own."""
@@ -383,6 +389,7 @@ class Ledger:
                     f"{before.standing.value}: find out what became of it first."
                 )
             self.last_in[fact.anchor] = exchange
+            self.conversation = fact.anchor
         for sent in fact.sent:
             if sent in self._rewrites:
                 self._answer_rewritten(sent, parent.seq)
@@ -572,6 +579,8 @@ class Ledger:
             raise IllegalFact("An anchor that we never saw can only stand at the beginning.")
         _check_text(fact.anchor)
         self.adopted_anchor = fact.anchor
+        if fact.mode is Mode.CONVERSATION:
+            self.conversation = fact.anchor
         self.links[seq] = Adoption(seq, START, 1, fact.mode, fact.anchor, fact.last_item)
         self.tip = seq
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -49,9 +49,15 @@ def item_completed(request: Seq, item: Mapping[str, Any] | bytes) -> ItemComplet
 
 
 def call_settled(
-    of: Ledger, call: Call, output: Mapping[str, Any] | bytes | str, *, failed: bool = False
+    of: Ledger,
+    call: Call,
+    output: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | str,
+    *,
+    failed: bool = False,
 ) -> CallSettled:
-    """The fact that a call has its output: a wire item, or the text of one."""
+    """The fact that a call has its output: a wire item, or the text or the content parts of one."""
+    if isinstance(output, Sequence) and not isinstance(output, str | bytes):
+        output = _with_content(_output(of, call, Settlement(Outcome.FINISHED, "", failed)), output)
     if isinstance(output, str):
         if call.item.family in _MORE_THAN_TEXT:
             raise NotAnItem(
@@ -71,6 +77,15 @@ def call_settled_honestly(of: Ledger, call: Call, evidence: Evidence | None = No
     said = settlement(evidence)
     item = encoded(_output(of, call, said))
     return CallSettled(call=call.seq, slot=call.slot, item=item, outcome=said.outcome)
+
+
+def _with_content(output: Wire, content: Sequence[Mapping[str, Any]]) -> Wire:
+    """An output item that holds content parts in place of a text."""
+    if isinstance(output.get("content"), list):  # a message with the output as its block
+        (block,) = output["content"]
+        return {**output, "content": [{**block, "content": list(content)}]}
+    field = "content" if "content" in output else "output"
+    return {**output, field: list(content)}
 
 
 def _output(of: Ledger, call: Call, said: Settlement) -> Wire:

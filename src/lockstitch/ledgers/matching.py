@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lockstitch.core.arranging import Arranged, arranged, entries_of, last_said
 from lockstitch.core.facts import (
@@ -71,8 +72,12 @@ class Follower:
         facts = _added(of, history, position)
         self._given = list(history)
         added = len(of) + len(facts)
-        new = position.items < len(history)
-        self._position = Position(added, 0, len(history), whole=True) if new else position
+        if position.items < len(history):
+            self._position = Position(added, 0, len(history), whole=True)
+        else:
+            # Not behind an answer that may still be found: what it says would be passed over.
+            said = last_said(of, position.link)
+            self._position = replace(position, link=START if said is None else said.seq)
         return facts
 
 

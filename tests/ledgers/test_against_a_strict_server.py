@@ -580,7 +580,7 @@ def _places_where_all_is_answered(items: Sequence[Wire]) -> list[int]:
 
 def test_a_strict_server_takes_every_plan_and_nothing_is_lost_or_doubled() -> None:
     run_state_machine_as_test(
-        Conversation, settings=settings(max_examples=examples(80), stateful_step_count=40)
+        Conversation, settings=settings(max_examples=examples(300), stateful_step_count=40)
     )
 
 

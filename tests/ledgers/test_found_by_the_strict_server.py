@@ -13,7 +13,7 @@ from lockstitch.facts import (
     resent,
 )
 from lockstitch.ledgers import Follower, Ledger
-from tests.ledgers.driving import Driver
+from tests.ledgers.driving import Driver, Fault
 from tests.ledgers.strict_server import Reply, Shape, StrictServer, kind_of, paired
 
 
@@ -132,3 +132,42 @@ def test_a_history_cut_short_is_rolled_back_behind_several_compactions(count: in
     history = ledger.history()[:count]
     ledger.extend(resent(ledger, history))
     assert ledger.history() == history
+
+
+def test_a_follower_does_not_double_an_answer_that_was_found_later() -> None:
+    driver = Driver(StrictServer())
+    driver.say()
+    driver.send(driver.plan(), Reply())
+    driver.cut(committed=True)
+    assert driver.follower.resent(driver.ledger.history()) == []
+    assert driver.retrieve()
+    assert driver.follower.resent(driver.ledger.history()) == []
+
+
+def test_an_output_of_a_program_that_was_compacted_away_does_not_travel() -> None:
+    driver = Driver(StrictServer())
+    driver.say()
+    driver.turn(Reply((Shape("program", ("function_call",)),)))
+    driver.settle_all()
+    driver.say()
+    driver.send(driver.plan(), Reply((_call("function_call"),)))
+    driver.hear(2)
+    driver.cut(committed=False)
+    driver.append(*compacted(driver.ledger, max_items=1))
+    [key] = driver.startable()
+    driver.settle(key, "wire")
+    driver.turn(Reply())
+
+
+def test_an_answer_found_after_the_conversation_went_on_opens_no_call_behind_it() -> None:
+    driver = Driver(StrictServer(), Mode.CONVERSATION)
+    driver.conversation = driver.server.new_conversation()
+    driver.say()
+    driver.send(driver.plan(), Reply((_call("function_call"),)), fault=Fault.LOST_AFTER)
+    driver.mode = Mode.FULL
+    driver.turn(Reply())
+    driver.mode = Mode.CONVERSATION
+    driver.say()
+    driver.plan()
+    _, waiting = paired(driver.ledger.history())
+    assert len(waiting) == len(driver.ledger.unsettled())

@@ -42,6 +42,12 @@ def with_store(url: str, work: Callable[[PostgresStore], Awaitable[Any]]) -> Any
     return asyncio.run(run())
 
 
+async def behind_its_back(store: PostgresStore, statement: str) -> Any:
+    """Run one statement on the database of a store; the first value, if any."""
+    async with store._pool.acquire() as connection:
+        return await connection.fetchval(statement)
+
+
 @asynccontextmanager
 async def locked(url: str, conversation: str):
     """Somebody holds the row of a conversation: whoever writes to it waits."""

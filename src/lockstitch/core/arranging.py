@@ -74,7 +74,7 @@ def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
         if said:
             flush(pending, wants, since)
         starts.append(len(entries))
-        entries += entries_of(link)
+        entries += _entries_here(link, links[:n], behind)
         if said:
             pending, wants = _waiting(link)
             since = n
@@ -104,6 +104,22 @@ def entries_of(link: Link) -> Sequence[Seq]:
     if isinstance(link, Exchange) and link.counts:
         return link.said
     return ()
+
+
+def _entries_here(link: Link, before: Sequence[Link], behind: Link | None) -> Sequence[Seq]:
+    """The entries of a link, but for outputs that the provider gave to calls that are not here:
+    a compaction took them away."""
+    entries = entries_of(link)
+    if not isinstance(link, Exchange) or not link.answers:
+        return entries
+    here = {one.seq for one in before}
+    held = [] if behind is None else [id_of(call) for call in _waiting(behind)[0]]
+    stray = {
+        seq
+        for call, seq in zip(link.answers, link.answering, strict=True)
+        if call.link not in here and id_of(call) not in held
+    }
+    return [seq for seq in entries if seq not in stray]
 
 
 def _answered_elsewhere(links: Sequence[Link]) -> set[tuple[Seq, int]]:

@@ -114,7 +114,7 @@ def plan(
     tip = ledger.tip if tip is None else ledger.link(tip).seq
     if conversation is not None and mode is Mode.CONVERSATION:
         last = ledger.last_in.get(conversation)
-        if last is not None and last.standing is Standing.LOST:
+        if last is not None and last.standing is Standing.LOST and not last.passed:
             return _read_back(ledger, conversation, last)
         if last is not None and last.in_flight:
             return Refuse(reason=Reason.IN_FLIGHT)
@@ -183,8 +183,12 @@ def _send(on: _Ground, entries: Sequence[Seq]) -> Plan:
 def _is_known(on: _Ground) -> bool:
     """May the provider's conversation hold anything?"""
     named, ledger = on.conversation, on.ledger
+    last = ledger.last_in.get(named or "")
     return (
-        named in ledger.positions or named in ledger.lost_anchors or named == ledger.adopted_anchor
+        named in ledger.positions
+        or named in ledger.lost_anchors
+        or named == ledger.adopted_anchor
+        or (last is not None and last.standing is Standing.LOST)
     )
 
 

@@ -102,6 +102,8 @@ class Exchange(Struct, eq=False, gc=False):
     """The calls among them."""
     answers: Sequence[Call] = ()
     """Calls of earlier answers whose output is among them: those that the provider ran."""
+    answering: Sequence[Seq] = ()
+    """And the entries that hold these outputs."""
     open: Sequence[Call] = ()
     """Calls that the provider waits for, once the answer ended."""
     begins: int | None = None
@@ -112,6 +114,8 @@ class Exchange(Struct, eq=False, gc=False):
     """A limit ended it: what it began to run, nobody runs any more."""
     adopted: bool = False
     """Its context begins with something that we never saw."""
+    passed: bool = False
+    """A later answer was accepted before it was known what became of this one."""
     abandoned: bool = False
     """The conversation went on without what it said."""
 

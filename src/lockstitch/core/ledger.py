@@ -407,6 +407,11 @@ class Ledger:
         link = self.links.get(seq)
         if not isinstance(link, Exchange):
             raise IllegalFact(f"Entry {seq} is no request.")
+        if link.passed and move not in (Move.REJECT, Move.LOSE):
+            raise IllegalFact(
+                f"Request {seq} was {link.standing.value} when the conversation went on: what is "
+                "found of it now is of another branch, and not taken."
+            )
         if move not in STANDING[link.standing]:
             raise IllegalFact(
                 f"Request {seq} is {link.standing.value}: it cannot {move.value} now."
@@ -472,6 +477,7 @@ class Ledger:
         if call.link != exchange.seq:
             # It counts only where this answer does: on another branch the call still runs.
             exchange.answers = (*exchange.answers, call)
+            exchange.answering = (*exchange.answering, seq)
             return
         if call.allows(Step.SETTLE):
             call.take(Step.SETTLE)
@@ -529,6 +535,7 @@ class Ledger:
             if isinstance(link, Exchange):
                 if link.standing is Standing.ACCEPTED:
                     break
+                link.passed = not link.in_flight
                 link.abandoned = not link.kept
             link = self.links[link.parent]
 

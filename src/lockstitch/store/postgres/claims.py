@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lockstitch.store.contract import Claim
 from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep, StoreError
+from lockstitch.store.postgres.pool import Connection
 from lockstitch.store.postgres.queries import QUERIES
-from lockstitch.store.postgres.schema import Connection
 from lockstitch.store.postgres.text import kept, key, original
 
 

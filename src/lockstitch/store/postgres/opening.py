@@ -1,22 +1,17 @@
-"""Connections to a PostgreSQL server: how they are set, and how many there are."""
+"""How connections to a PostgreSQL server are made and set; `pool` keeps them."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import asyncpg
 
 from lockstitch.store.postgres.errors import FAILURES, opening_failed, public_url
-
-Pool: TypeAlias = "asyncpg.Pool[Any]"
+from lockstitch.store.postgres.pool import Connection, Pool
 
 CONNECT_SECONDS = 10
 """A server that has not answered by then is taken for one that is not there."""
-
-CLOSE_SECONDS = 10
-"""How long a goodbye may take, and what still runs."""
 
 SESSION = {
     "application_name": "lockstitch",
@@ -28,32 +23,32 @@ SESSION = {
     "jit": "off",
 }
 
+APPENDING = {
+    # By the index, however few conversations there are: they are locked in the order they are
+    # given in, and what was planned for a small table is not slow when it has grown.
+    "enable_seqscan": "off",
+    # Planning anew for each group takes longer than the plan could gain.
+    "plan_cache_mode": "force_generic_plan",
+}
 
-async def open_pool(url: str, *, connections: int) -> Pool:
-    """Up to so many connections, one of them made now. A lost one is made again when needed.
+
+async def open_pool(
+    url: str, *, connections: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> Pool:
+    """Up to so many connections, one of them made now.
 
     Raises `CannotOpen`."""
-    try:
-        return await asyncpg.create_pool(
-            url,
-            min_size=1,
-            max_size=connections,
-            timeout=CONNECT_SECONDS,
-            server_settings=SESSION,
-            reset=_leave_as_it_is,
+
+    async def connect() -> Connection:
+        return await asyncpg.connect(
+            url, timeout=CONNECT_SECONDS, server_settings={**SESSION, **settings}
         )
+
+    pool = Pool(connect, connections=connections)
+    try:
+        async with pool.acquire():
+            return pool
     except (*FAILURES, ValueError) as error:
         # What the driver says of a URL may quote a part of the password.
         cause = None if isinstance(error, ValueError) else error
         raise opening_failed(public_url(url), error) from cause
-
-
-async def close_pool(pool: Pool) -> None:
-    """Say goodbye to the server; one that does not answer is left without."""
-    with contextlib.suppress(*FAILURES):
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await pool.close()  # lets go of everything when it is cancelled
-
-
-async def _leave_as_it_is(connection: asyncpg.Connection[Any]) -> None:
-    """No statement of ours changes a session; setting it back would cost a round trip."""

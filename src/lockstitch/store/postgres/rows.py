@@ -9,62 +9,88 @@ from typing import Any
 
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.bodies import LARGE_BODY_BYTES, digest
-from lockstitch.store.postgres.text import kept, original
+from lockstitch.store.postgres.text import KEY_CHARACTERS, SEPARATOR, kept, key, original
 
 _NAMINGS = {naming.value: naming for naming in Naming}
 
 
 class Columns:
-    """Records, their names and their large bodies, as the columns of three tables.
+    """Records with their names, and their large bodies, as columns of two tables.
 
-    ``place`` says which conversation of a group, from 1, a row belongs to."""
+    ``places`` says which conversation of a group, from 1, each of the records belongs to."""
 
-    __slots__ = ("bodies", "names", "records")
-
-    def __init__(self) -> None:
-        self.records: tuple[list[Any], ...] = ([], [], [], [], [], [])
-        """place, seq, at, payload, body, digest"""
-        self.names: tuple[list[Any], ...] = ([], [], [], [], [])
-        """place, seq, place in the record, naming, id"""
-        self.bodies: tuple[list[Any], ...] = ([], [], [])
+    def __init__(self, places: Sequence[int], records: Sequence[Record]) -> None:
+        self.places = places
+        self.seqs = [record.seq for record in records]
+        self.moments = [record.at for record in records]
+        self.payloads = [record.payload for record in records]
+        self.bodies = [record.body for record in records]
+        self.digests: list[bytes | None] = [None] * len(records)
+        self.large_bodies: tuple[list[int], list[bytes], list[bytes]] = ([], [], [])
         """place, digest, body"""
+        self._names = [record.names for record in records]
+        self._set_large_bodies_apart()
 
-    @property
-    def have_more_than_records(self) -> bool:
-        return bool(self.names[0] or self.bodies[0])
-
-    def of_records(self) -> list[list[Any]]:
-        """The columns of records. The driver looks at every element: what has none is left out."""
-        return [column if column.count(None) < len(column) else [] for column in self.records]
-
-    def add(self, place: int, records: Sequence[Record]) -> None:
-        places, seqs, moments, payloads, bodies, digests = self.records
-        for record in records:
-            places.append(place)
-            seqs.append(record.seq)
-            moments.append(record.at)
-            payloads.append(record.payload)
-            body = record.body
+    def _set_large_bodies_apart(self) -> None:
+        places, digests, bodies = self.large_bodies
+        for number, body in enumerate(self.bodies):
             if body is not None and len(body) >= LARGE_BODY_BYTES:
                 found_by = digest(body)
-                bodies.append(None)
+                self.bodies[number] = None
+                self.digests[number] = found_by
+                places.append(self.places[number])
                 digests.append(found_by)
-                for column, value in zip(self.bodies, (place, found_by, body), strict=True):
-                    column.append(value)
-            else:
                 bodies.append(body)
-                digests.append(None)
-            if record.names:
-                self._add_names(place, record)
 
-    def _add_names(self, place: int, record: Record) -> None:
-        places, seqs, positions, namings, ids = self.names
-        for position, name in enumerate(record.names):
-            places.append(place)
-            seqs.append(record.seq)
-            positions.append(position)
-            namings.append(name.naming.value)
-            ids.append(kept(name.id))
+    def of_records(self) -> list[Any]:
+        """As the statement `append` takes them: place, seq, at, payload, body, digest, names."""
+        return [
+            numbers(self.places),
+            numbers(self.seqs),
+            _unless_empty(self.moments),
+            self.payloads,
+            _unless_empty(self.bodies),
+            _unless_empty(self.digests),
+            *_name_columns(self._names),
+        ]
+
+
+def _name_columns(all_names: Sequence[Sequence[Name]]) -> tuple[str, str, list[Any], list[Any]]:
+    """First, second, others, and all in full where one is too long for an index."""
+    first = [name_key(names[0]) if names else "" for names in all_names]
+    second = [name_key(names[1]) if len(names) > 1 else "" for names in all_names]
+    others: list[str | None] = []
+    if max(map(len, all_names), default=0) > 2:
+        others = [SEPARATOR.join(map(name_key, names[2:])) or None for names in all_names]
+    in_full: list[str | None] = []
+    if others or max(map(len, first + second), default=0) > KEY_CHARACTERS:
+        in_full = [_in_full(names) for names in all_names]
+    return _texts(first), _texts(second), others, in_full
+
+
+def _in_full(names: Sequence[Name]) -> str | None:
+    written = [kept(_written(name)) for name in names]
+    return SEPARATOR.join(written) if max(map(len, written), default=0) > KEY_CHARACTERS else None
+
+
+def numbers(column: Sequence[int]) -> str:
+    """An array of them, written out: the driver is slow with every element of an array."""
+    return f"{{{str(column)[1:-1]}}}"
+
+
+def _texts(column: Sequence[str]) -> str:
+    """The same for texts; an empty one stands for none."""
+    return SEPARATOR.join(column) if any(column) else ""
+
+
+def _unless_empty(column: Sequence[Any]) -> Sequence[Any]:
+    """What no record has is left out."""
+    return column if column.count(None) < len(column) else []
+
+
+def name_key(name: Name) -> str:
+    """What a name is found by."""
+    return key(_written(name))
 
 
 def record_of(row: Mapping[str, Any]) -> Record:
@@ -72,6 +98,10 @@ def record_of(row: Mapping[str, Any]) -> Record:
     return Record(
         row["seq"], row["payload"], row["body"], tuple(map(_name, row["names"])), row["at"]
     )
+
+
+def _written(name: Name) -> str:
+    return f"{name.naming._value_}:{name.id}"  # `value` is a property, and a slow one
 
 
 def _name(written: str) -> Name:

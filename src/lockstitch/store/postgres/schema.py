@@ -6,15 +6,10 @@ other processes of the version that made it may be at work."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import asyncpg
-from asyncpg.pool import PoolConnectionProxy
 
 from lockstitch.store.errors import CannotOpen, SchemaTooNew, SchemaTooOld
+from lockstitch.store.postgres.pool import Connection
 from lockstitch.store.postgres.queries import QUERIES
-
-Connection: TypeAlias = "PoolConnectionProxy[Any] | asyncpg.Connection[Any]"
 
 LOCK_KEY = 0x6C6F636B73746368
 """What two processes that migrate at once wait for: "lockstch" as a number."""

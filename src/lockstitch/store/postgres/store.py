@@ -22,11 +22,12 @@ from lockstitch.store.postgres.errors import (
     reading_failed,
     writing_failed,
 )
-from lockstitch.store.postgres.opening import Pool, close_pool, open_pool
+from lockstitch.store.postgres.opening import APPENDING, open_pool
+from lockstitch.store.postgres.pool import Connection, Pool
 from lockstitch.store.postgres.queries import MIGRATIONS, QUERIES
-from lockstitch.store.postgres.rows import Columns, record_of
-from lockstitch.store.postgres.schema import Connection, check_schema
-from lockstitch.store.postgres.text import kept, key, next_after, original
+from lockstitch.store.postgres.rows import Columns, name_key, record_of
+from lockstitch.store.postgres.schema import check_schema
+from lockstitch.store.postgres.text import key, next_after, original
 from lockstitch.store.postgres.writer import Writer
 
 CONNECTIONS = 8
@@ -71,7 +72,7 @@ class PostgresStore:
         try:
             async with pool.acquire() as connection:
                 await check_schema(connection, shown, migrations, migrate=migrate)
-            return cls(shown, pool, await open_pool(url, connections=1))
+            return cls(shown, pool, await open_pool(url, connections=1, settings=APPENDING))
         except FAILURES as error:
             pool.terminate()
             raise opening_failed(shown, error) from error
@@ -137,9 +138,8 @@ class PostgresStore:
         await self._writer.append(claim, after, records)
 
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:
-        columns = Columns()
-        columns.add(0, records)
-        _, seqs, _, payloads, bodies, digests = columns.records
+        columns = Columns([0] * len(records), records)
+        seqs = columns.seqs
         async with self._writing() as connection, connection.transaction():
             row = await connection.fetchrow(QUERIES["lock_conversation"], key(conversation))
             length = row["length"] if row is not None else 0
@@ -150,9 +150,10 @@ class PostgresStore:
                     f" none to replace at {missing[:1]}. Nothing was written."
                 )
             before = await connection.fetch(QUERIES["digests"], row["id"], seqs)
-            await connection.execute(QUERIES["keep_bodies"], row["id"], *columns.bodies[1:])
+            await connection.execute(QUERIES["keep_bodies"], row["id"], *columns.large_bodies[1:])
             await connection.execute(
-                QUERIES["replace_records"], row["id"], seqs, payloads, bodies, digests
+                QUERIES["replace_records"],
+                *(row["id"], seqs, columns.payloads, columns.bodies, columns.digests),
             )
             await connection.execute(
                 QUERIES["drop_bodies"], row["id"], [old["digest"] for old in before]
@@ -181,7 +182,7 @@ class PostgresStore:
 
     async def find(self, name: Name) -> list[Found]:
         async with self._reading() as connection:
-            rows = await connection.fetch(QUERIES["find"], name.naming.value, kept(name.id))
+            rows = await connection.fetch(QUERIES["find"], name_key(name))
         return [Found(original(row["name"]), row["seq"]) for row in rows]
 
     async def conversations(self) -> AsyncIterator[Summary]:
@@ -236,7 +237,7 @@ class PostgresStore:
         await self._writer.finish()
         await asyncio.gather(*self._taking_back, return_exceptions=True)
         for pool in (self._appending, self._pool):
-            await close_pool(pool)
+            await pool.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -281,5 +282,5 @@ class PostgresStore:
 async def _forget_contents(connection: Connection, ids: Sequence[int]) -> None:
     """What hangs on conversations that are gone. A statement of its own sees what was written
     while theirs waited for the lock."""
-    for query in ("forget_records", "forget_names", "forget_bodies"):
+    for query in ("forget_records", "forget_bodies"):
         await connection.execute(QUERIES[query], ids)

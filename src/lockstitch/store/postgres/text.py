@@ -12,6 +12,11 @@ KEY_CHARACTERS = 500
 """An index of PostgreSQL takes no more than about 2,700 bytes, and a character may have four."""
 
 _MARK = "\x01"
+
+SEPARATOR = _MARK + ","
+"""What stands between texts that are handed over as one: in none of them a comma follows the mark,
+and none ends with it. The statement `append` has it too."""
+
 _NOT_KEPT = re.compile("[\x00\x01\ud800-\udfff]")
 _WRITTEN = re.compile(_MARK + "([0-9a-f]{4})")
 
@@ -29,7 +34,7 @@ def original(text: str) -> str:
 
 
 def key(text: str) -> str:
-    """What a text of any length is looked up by, in an index."""
+    """What a text of any length is looked up by, in an index: longer ones end in a digest."""
     text = kept(text)
     if len(text) <= KEY_CHARACTERS:
         return text

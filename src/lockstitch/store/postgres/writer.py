@@ -16,10 +16,9 @@ from lockstitch.store.contract import Claim
 from lockstitch.store.errors import OutOfStep
 from lockstitch.store.postgres.claims import why_refused
 from lockstitch.store.postgres.errors import FAILURES, fails_alone, writing_failed
-from lockstitch.store.postgres.opening import Pool
+from lockstitch.store.postgres.pool import Connection, Pool
 from lockstitch.store.postgres.queries import QUERIES
-from lockstitch.store.postgres.rows import Columns
-from lockstitch.store.postgres.schema import Connection
+from lockstitch.store.postgres.rows import Columns, numbers
 from lockstitch.store.postgres.text import key
 
 GROUP_APPENDS = 512
@@ -32,8 +31,8 @@ WRITE_SECONDS = 60.0
 """A server that has not answered by then has lost the write, as far as we know."""
 
 
-_RECORDS_ALONE = QUERIES["append"] + QUERIES["append_outcome"]
-_WITH_ALL_BESIDE = QUERIES["append"] + QUERIES["append_beside"] + QUERIES["append_outcome"]
+_RECORDS = QUERIES["append"] + QUERIES["append_outcome"]
+_AND_LARGE_BODIES = QUERIES["append"] + QUERIES["append_large_bodies"] + QUERIES["append_outcome"]
 
 
 class Append:
@@ -187,24 +186,25 @@ async def _write(
     connection: Connection, group: Sequence[Sequence[Append]]
 ) -> Sequence[Sequence[Append]]:
     """Write a group, and settle what was written; what the server refused."""
-    columns = Columns()
-    keys: list[str] = []
-    tokens: list[int] = []
-    afters: list[int] = []
-    lengths: list[int] = []
-    for place, appends in enumerate(group, 1):
-        first = appends[0]
-        keys.append(key(first.claim.conversation))
-        tokens.append(first.claim.token)
-        afters.append(first.after)
-        lengths.append(appends[-1].length)
-        for append in appends:
-            columns.add(place, append.records)
-    arguments = [keys, tokens, afters, lengths, *columns.of_records()]
-    statement = _RECORDS_ALONE
-    if columns.have_more_than_records:
-        arguments += [*columns.names, *columns.bodies]
-        statement = _WITH_ALL_BESIDE
+    firsts = [appends[0] for appends in group]
+    rows = [
+        (place, record)
+        for place, appends in enumerate(group, 1)
+        for append in appends
+        for record in append.records
+    ]
+    columns = Columns([place for place, _ in rows], [record for _, record in rows])
+    arguments = [
+        [key(first.claim.conversation) for first in firsts],
+        numbers([first.claim.token for first in firsts]),
+        numbers([first.after for first in firsts]),
+        numbers([appends[-1].length for appends in group]),
+        *columns.of_records(),
+    ]
+    statement = _RECORDS
+    if columns.large_bodies[0]:
+        arguments += columns.large_bodies
+        statement = _AND_LARGE_BODIES
     written = await connection.fetchval(statement, *arguments, timeout=WRITE_SECONDS)
     places = range(1, len(group) + 1) if len(written) == len(group) else frozenset(written)
     refused: list[Sequence[Append]] = []

@@ -58,42 +58,50 @@ WHERE key = $1 AND token = $2;
 -- name: append
 -- A whole group of appends: what is in step is moved on, and its records are kept; the rest is
 -- left alone. The arrays are in the order of names, which most plans follow when they lock rows.
--- Moments and digests may be left out where there are none: unnest fills up with NULL.
-WITH clock AS MATERIALIZED (
-    SELECT extract(epoch FROM clock_timestamp())::double precision AS now
+-- What no record has may be left out: unnest fills up with NULL.
+-- The character U+0001 and a comma are in no name.
+WITH this AS MATERIALIZED (
+    SELECT
+        extract(epoch FROM clock_timestamp())::double precision AS now,
+        nextval('lockstitch.groups') AS number
 ),
 moved AS (
     UPDATE lockstitch.conversations AS c
     SET length = w.length,
-        changed = CASE WHEN w.length > w.after THEN (SELECT now FROM clock) ELSE c.changed END
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        changed = CASE WHEN w.length > w.after THEN (SELECT now FROM this) ELSE c.changed END
+    FROM unnest($1::text[], $2::text::bigint[], $3::text::bigint[], $4::text::bigint[])
+        WITH ORDINALITY
         AS w (key, token, after, length, place)
     WHERE c.key = w.key AND c.token = w.token AND c.length = w.after
     RETURNING c.id, w.place
 ),
 kept AS (
-    INSERT INTO lockstitch.records (conversation, seq, at, payload, body, digest)
-    SELECT m.id, r.seq, coalesce(r.at, (SELECT now FROM clock)), r.payload, r.body, r.digest
+    INSERT INTO lockstitch.records (
+        conversation, seq, at, payload, body, digest,
+        first_name, second_name, other_names, long_names, group_number
+    )
+    SELECT
+        m.id, r.seq, coalesce(r.at, (SELECT now FROM this)), r.payload, r.body, r.digest,
+        r.first_name, r.second_name,
+        string_to_array(r.other_names, E'\x01,'), string_to_array(r.long_names, E'\x01,'),
+        (SELECT number FROM this)
     FROM unnest(
-        $5::bigint[], $6::bigint[], $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[]
-    ) AS r (place, seq, at, payload, body, digest)
+        $5::text::bigint[], $6::text::bigint[],
+        $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[],
+        string_to_array($11, E'\x01,', ''), string_to_array($12, E'\x01,', ''),
+        $13::text[], $14::text[]
+    ) AS r (
+        place, seq, at, payload, body, digest, first_name, second_name, other_names, long_names
+    )
     JOIN moved AS m ON m.place = r.place
 )
 
--- name: append_beside
--- What some records have beside them. It costs nothing where it is left out.
-, named AS (
-    INSERT INTO lockstitch.names (conversation, seq, place, naming, id)
-    SELECT m.id, n.seq, n.place_in_record, n.naming, n.id
-    FROM unnest($11::bigint[], $12::bigint[], $13::smallint[], $14::text[], $15::text[])
-        AS n (place, seq, place_in_record, naming, id)
-    JOIN moved AS m ON m.place = n.place
-    ORDER BY n.place, n.seq, n.place_in_record
-),
-kept_apart AS (
+-- name: append_large_bodies
+-- It costs nothing where it is left out.
+, kept_apart AS (
     INSERT INTO lockstitch.bodies (conversation, digest, body)
     SELECT m.id, b.digest, b.body
-    FROM unnest($16::bigint[], $17::bytea[], $18::bytea[]) AS b (place, digest, body)
+    FROM unnest($15::bigint[], $16::bytea[], $17::bytea[]) AS b (place, digest, body)
     JOIN moved AS m ON m.place = b.place
     ON CONFLICT DO NOTHING
 )
@@ -113,6 +121,10 @@ WITH page AS (
         r.payload,
         coalesce(r.body, b.body) AS body,
         r.digest IS NOT NULL AND b.body IS NULL AS body_is_lost,
+        coalesce(
+            r.long_names,
+            array_remove(ARRAY[r.first_name, r.second_name] || r.other_names, NULL)
+        ) AS names,
         octet_length(r.payload) + coalesce(octet_length(r.body), octet_length(b.body), 0) AS size,
         sum(octet_length(r.payload) + coalesce(octet_length(r.body), octet_length(b.body), 0))
             OVER (ORDER BY r.seq ROWS UNBOUNDED PRECEDING) AS size_so_far
@@ -122,29 +134,17 @@ WITH page AS (
     ORDER BY r.seq
     LIMIT $4
 )
-SELECT
-    seq,
-    at,
-    payload,
-    body,
-    body_is_lost,
-    ARRAY(
-        SELECT n.naming || ':' || n.id
-        FROM lockstitch.names AS n
-        WHERE n.conversation = $1 AND n.seq = page.seq
-        ORDER BY n.place
-    ) AS names
+SELECT seq, at, payload, body, body_is_lost, names
 FROM page
 WHERE size_so_far - size < $5
 ORDER BY seq;
 
 -- name: find
-SELECT c.name, n.seq
-FROM lockstitch.names AS n
-JOIN lockstitch.conversations AS c ON c.id = n.conversation
-WHERE left(n.id, 500) = left($2, 500) AND n.id = $2 AND n.naming = $1
-GROUP BY c.name, n.seq
-ORDER BY max(n.number) DESC;
+SELECT c.name, r.seq
+FROM lockstitch.records AS r
+JOIN lockstitch.conversations AS c ON c.id = r.conversation
+WHERE r.first_name = $1 OR r.second_name = $1 OR r.other_names @> ARRAY[$1]
+ORDER BY r.group_number DESC, r.seq DESC;
 
 -- name: summaries_page
 SELECT name, length, created, changed
@@ -200,14 +200,11 @@ RETURNING c.id;
 -- name: forget_records
 DELETE FROM lockstitch.records WHERE conversation = ANY($1::bigint[]);
 
--- name: forget_names
-DELETE FROM lockstitch.names WHERE conversation = ANY($1::bigint[]);
-
 -- name: forget_bodies
 DELETE FROM lockstitch.bodies WHERE conversation = ANY($1::bigint[]);
 
 -- name: vacuum
-VACUUM (ANALYZE) lockstitch.conversations, lockstitch.records, lockstitch.names, lockstitch.bodies;
+VACUUM (ANALYZE) lockstitch.conversations, lockstitch.records, lockstitch.bodies;
 
 -- name: stats
 SELECT
@@ -216,6 +213,5 @@ SELECT
     (SELECT count(*) FROM lockstitch.bodies) AS bodies,
     pg_total_relation_size('lockstitch.conversations')
     + pg_total_relation_size('lockstitch.records')
-    + pg_total_relation_size('lockstitch.names')
     + pg_total_relation_size('lockstitch.bodies') AS size_bytes,
     (SELECT max(version) FROM lockstitch.schema) AS schema;

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lockstitch.core.outcomes import Evidence, Outcome
     from lockstitch.histories import Mended, check, mend, trim
     from lockstitch.ledgers import Ledger
+    from lockstitch.runner import Runner, tool
     from lockstitch.store import Journal, open_store
 
 __version__ = "0.1.0"
@@ -42,11 +43,13 @@ __all__ = [
     "NotAnItem",
     "Outcome",
     "Policy",
+    "Runner",
     "UnknownDialect",
     "check",
     "facts",
     "mend",
     "open_store",
+    "tool",
     "trim",
 ]
 
@@ -66,6 +69,7 @@ _HOMES = {
     "lockstitch.core.outcomes": ("Evidence", "Outcome"),
     "lockstitch.histories": ("Mended", "check", "mend", "trim"),
     "lockstitch.ledgers": ("Ledger",),
+    "lockstitch.runner": ("Runner", "tool"),
     "lockstitch.store": ("Journal", "open_store"),
 }
 

@@ -1,0 +1,38 @@
+"""What a call asks for: the name of the tool and its arguments, read from the wire item."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from lockstitch.core.calls import Call
+from lockstitch.dialects.base import Wire
+from lockstitch.ledgers.ledger import Ledger
+
+
+class Asked(Struct, frozen=True):
+    """One call, as a tool sees it."""
+
+    name: str
+    arguments: str
+    """JSON, or the raw text of a custom tool."""
+
+
+def asked_of(ledger: Ledger, call: Call) -> Asked:
+    """What this call asks for."""
+    wire = ledger.wire(call.seq)
+    name = call.item.name or ""
+    if ledger.dialect.name == "chat":
+        made = wire["tool_calls"][call.slot]
+        body = made.get("function") or made.get("custom") or {}
+        return Asked(name, _text(body.get("arguments", body.get("input"))))
+    if ledger.dialect.name == "messages":
+        block: Wire = wire["content"][call.slot]
+        return Asked(name, _text(block.get("input")))
+    return Asked(name or str(wire.get("type")), _text(wire.get("arguments", wire.get("input"))))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode({} if value is None else value).decode()

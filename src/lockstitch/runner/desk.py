@@ -1,0 +1,195 @@
+"""The tools of one turn: started, run, settled. Each step is durable before the next begins.
+
+What may run after a crash is decided here, by the effect that a tool declares; how a function is
+called is in `calling`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lockstitch.core.calls import Call, Life
+from lockstitch.core.exchanges import Exchange, Standing
+from lockstitch.core.facts import CallSettled, CallStarted
+from lockstitch.core.outcomes import Evidence, Outcome
+from lockstitch.ledgers.making import call_settled, call_settled_honestly
+from lockstitch.runner import calling
+from lockstitch.runner.asked import Asked, asked_of
+from lockstitch.runner.effects import Effect
+from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall
+from lockstitch.runner.limits import MOST_TOOLS_AT_ONCE
+from lockstitch.runner.tools import CallContext, Tool
+from lockstitch.store.journal import Journal
+
+OnUnknown = Callable[[PendingCall], Awaitable[str | None]]
+"""Asked about a call that started and of which nobody knows the end: its output, if it can be
+looked up; None where it cannot."""
+
+
+class Place(Struct, frozen=True):
+    """A call, by where it stands: it means the same after the journal was read again."""
+
+    seq: int
+    slot: int
+
+
+class Desk:
+    """Runs the calls of one turn."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        tools: Mapping[str, Tool],
+        *,
+        tell: Callable[[Event], None],
+        approved: Mapping[str, bool],
+        on_unknown: OnUnknown | None,
+        grace: float,
+        most: int = MOST_TOOLS_AT_ONCE,
+    ) -> None:
+        self._journal = journal
+        self._tools = tools
+        self._tell = tell
+        self._approved = approved
+        self._on_unknown = on_unknown
+        self._grace = grace
+        self._room = asyncio.Semaphore(most)
+        self._running: dict[Place, asyncio.Task[None]] = {}
+
+    def take(self, calls: Sequence[Call]) -> None:
+        """Begin with these calls, as far as nobody must be asked first."""
+        for call in calls:
+            place = Place(call.seq, call.slot)
+            if place not in self._running and self._why_not(call) is None:
+                self._running[place] = asyncio.create_task(self._settle(place))
+
+    def held(self, calls: Sequence[Call]) -> tuple[list[PendingCall], list[PendingCall]]:
+        """Of these calls: those that wait for an approval, and those that wait for an output."""
+        approval = [self._pending(call) for call in calls if self._why_not(call) == "approval"]
+        output = [self._pending(call) for call in calls if self._why_not(call) == "output"]
+        return approval, output
+
+    async def finish(self) -> None:
+        """Wait until everything that was begun is settled."""
+        while running := [task for task in self._running.values() if not task.done()]:
+            await asyncio.wait(running)
+        for task in self._running.values():
+            task.result()
+        self._running.clear()
+
+    async def stop(self) -> None:
+        """Cancel what runs. Each gets its grace time, and an honest outcome on disk."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._running.clear()
+
+    # --- one call ------------------------------------------------------------------------------
+
+    def _call(self, place: Place) -> Call:
+        return self._journal.ledger.calls[place.seq, place.slot]
+
+    def _pending(self, call: Call) -> PendingCall:
+        asked = asked_of(self._journal.ledger, call)
+        return PendingCall(call.item.key or "", asked.name, asked.arguments, call.seq)
+
+    def _why_not(self, call: Call) -> str | None:
+        """What a call must wait for before it may run."""
+        tool = self._tools.get(asked_of(self._journal.ledger, call).name)
+        if tool is None:
+            return None if call.item.name else "output"  # a built-in call of the provider's
+        if tool.external:
+            return "output"
+        asked = call.life is Life.ANNOUNCED and tool.asks_first(self._pending(call).arguments)
+        return "approval" if asked and call.item.key not in self._approved else None
+
+    async def _settle(self, place: Place) -> None:
+        async with self._room:
+            call = self._call(place)
+            asked = asked_of(self._journal.ledger, call)
+            tool = self._tools.get(asked.name)
+            recorded = self._recorded(call, asked)
+            if recorded is not None:
+                await self._write(place, call_settled(self._journal.ledger, call, recorded))
+            elif tool is None:
+                text = f"There is no tool {asked.name!r}."
+                await self._write(place, self._failed(call, text))
+            elif self._approved.get(call.item.key or "") is False and call.life is Life.ANNOUNCED:
+                said = Evidence(Outcome.NEVER_STARTED, "was refused", "It was not approved.")
+                await self._write(place, self._honest(call, said))
+            elif call.life is Life.STARTED and tool.effect is Effect.ONCE:
+                await self._look_up(place, call, asked)
+            else:
+                await self._run(place, call, asked, tool)
+
+    def _recorded(self, call: Call, asked: Asked) -> Mapping[str, Any] | None:
+        """The output of the same call in an answer that broke off: the model repeats itself."""
+        ledger = self._journal.ledger
+        for other in ledger.calls_with_key(call.item.key or ""):
+            link = ledger.links[other.link]
+            broke_off = isinstance(link, Exchange) and link.standing is not Standing.ACCEPTED
+            if (
+                other is not call
+                and broke_off
+                and other.output is not None
+                and other.outcome is Outcome.FINISHED
+                and asked_of(ledger, other) == asked
+            ):
+                return ledger.wire(other.output)
+        return None
+
+    async def _look_up(self, place: Place, call: Call, asked: Asked) -> None:
+        """It started before a crash, and must not run twice."""
+        found = None
+        if self._on_unknown is not None:
+            found = await self._on_unknown(self._pending(call))
+        call = self._call(place)
+        if found is not None:
+            await self._write(place, call_settled(self._journal.ledger, call, found))
+        else:
+            await self._write(place, self._honest(call, None))
+
+    async def _run(self, place: Place, call: Call, asked: Asked, tool: Tool) -> None:
+        attempt = 2 if call.life is Life.STARTED else 1
+        await self._journal.append(CallStarted(call=call.seq, slot=call.slot))
+        key = call.item.key or ""
+        self._tell(CallBegan(key, asked.name, asked.arguments, attempt))
+        context = CallContext(
+            key=f"{self._journal.conversation}:{call.seq}:{call.slot}",
+            call_id=key,
+            thread=self._journal.conversation,
+            attempt=attempt,
+        )
+        cancelled = False
+        try:
+            result = await calling.call(tool, asked.arguments, context, grace=self._grace)
+        except calling.Cancelled as stopped:
+            cancelled, result = True, stopped.result
+        call = self._call(place)
+        if not result.certain:
+            fact = self._honest(call, Evidence(Outcome.UNKNOWN, "was stopped", result.text))
+        elif result.content is not None:
+            fact = call_settled(self._journal.ledger, call, result.content, failed=result.failed)
+        else:
+            fact = call_settled(self._journal.ledger, call, result.text, failed=result.failed)
+        await self._write(place, fact, failed=result.failed)
+        if cancelled:
+            raise asyncio.CancelledError
+
+    def _failed(self, call: Call, text: str) -> CallSettled:
+        return call_settled(self._journal.ledger, call, text, failed=True)
+
+    def _honest(self, call: Call, evidence: Evidence | None) -> CallSettled:
+        return call_settled_honestly(self._journal.ledger, call, evidence)
+
+    async def _write(self, place: Place, fact: CallSettled, *, failed: bool = False) -> None:
+        # An output that a tool produced is durable before anything else happens to it.
+        await asyncio.shield(self._journal.append(fact))
+        call = self._call(place)
+        name = call.item.name or ""
+        output = fact.item.decode()
+        self._tell(CallEnded(call.item.key or "", name, fact.outcome, output, failed))

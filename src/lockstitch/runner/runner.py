@@ -1,0 +1,191 @@
+"""The door: an agent loop that can be killed, unplugged and resumed.
+
+A runner holds no conversation. Each turn claims its thread in the store, reads it, goes on from
+exactly there, and lets go. So any process can take up any thread, at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from lockstitch.core.facts import Mode
+from lockstitch.ledgers.making import call_settled
+from lockstitch.runner.desk import Desk, OnUnknown
+from lockstitch.runner.errors import NoSuchCall
+from lockstitch.runner.events import Event
+from lockstitch.runner.limits import GRACE_SECONDS, MOST_TOOLS_AT_ONCE, Budget
+from lockstitch.runner.shapes import leading_items, request_settings
+from lockstitch.runner.tools import Tool, by_name
+from lockstitch.runner.turn import InputFilter, Setting, Turn, Wire
+from lockstitch.store.contract import Store
+from lockstitch.store.journal import Journal
+from lockstitch.store.opening import open_store
+from lockstitch.upstream.choosing import upstream_for
+from lockstitch.upstream.contract import Upstream
+
+
+class Runner:
+    """Runs turns of threads: asks the model, runs its tools, and writes everything down."""
+
+    def __init__(
+        self,
+        *,
+        client: Any,
+        model: str,
+        store: str | Store,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        instructions: str | None = None,
+        mode: Mode | str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        input_filter: InputFilter | None = None,
+        on_unknown: OnUnknown | None = None,
+        websocket: bool = False,
+        wait: float = 0,
+        grace: float = GRACE_SECONDS,
+        eager: bool = True,
+        tools_at_once: int = MOST_TOOLS_AT_ONCE,
+    ) -> None:
+        self.tools = by_name(tools)
+        # A client of ours (`OpenAIChat(client)`) is taken as it is.
+        own = isinstance(client, Upstream)
+        self._upstream: Upstream = client if own else upstream_for(client, websocket=websocket)
+        modes = self._upstream.modes
+        default = Mode.CHAIN if Mode.CHAIN in modes else Mode.FULL
+        chosen = default if mode is None else Mode(mode)
+        if chosen not in modes:
+            offered = ", ".join(sorted(one.value for one in modes))
+            raise ValueError(f"This client has no mode {chosen.value!r}. It offers: {offered}.")
+        self._setting = Setting(
+            upstream=self._upstream,
+            model=model,
+            mode=chosen,
+            settings=request_settings(
+                self._upstream.dialect, chosen, [*self.tools.values()], instructions, settings or {}
+            ),
+            leading=leading_items(self._upstream.dialect, instructions),
+            budget=budget or Budget(),
+            input_filter=input_filter,
+            eager=eager,
+            random=random.random,
+        )
+        self._store = store
+        self._opened: Store | None = None if isinstance(store, str) else store
+        self._on_unknown = on_unknown
+        self._wait = wait
+        self._grace = grace
+        self._at_once = tools_at_once
+
+    def __repr__(self) -> str:
+        return (
+            f"<Runner {self._setting.model}, {self._setting.mode.value}, {len(self.tools)} tools>"
+        )
+
+    async def turn(
+        self,
+        thread: str,
+        message: str | Wire | Sequence[Wire | str] | None = None,
+        *,
+        approve: Mapping[str, bool] | None = None,
+    ) -> AsyncIterator[Event]:
+        """Go on with a thread, with a message or without one, until the model has said its last
+        word or a call must wait for somebody.
+
+        ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
+        loop early stops the turn: tools get their grace time, and everything is on disk."""
+        journal = await self._journal(thread)
+        told: asyncio.Queue[Event | None] = asyncio.Queue()
+        desk = Desk(
+            journal,
+            self.tools,
+            tell=told.put_nowait,
+            approved=approve or {},
+            on_unknown=self._on_unknown,
+            grace=self._grace,
+            most=self._at_once,
+        )
+        turn = Turn(self._setting, journal, desk, tell=told.put_nowait)
+        running = asyncio.create_task(turn.run(_given(message)))
+        running.add_done_callback(lambda done: told.put_nowait(None))
+        try:
+            while (event := await told.get()) is not None:
+                yield event
+            await running
+        finally:
+            await _stopped(running)
+            await journal.close()
+
+    async def answer(
+        self,
+        thread: str,
+        call_id: str,
+        output: str | Wire | Sequence[Wire],
+        *,
+        failed: bool = False,
+    ) -> None:
+        """Give the output of a call that is answered from outside. It is on disk on return; the
+        next turn takes it up."""
+        async with await self._journal(thread) as journal:
+            waiting = [c for c in journal.ledger.unsettled() if c.item.key == call_id]
+            if not waiting:
+                raise NoSuchCall(
+                    f"No call {call_id} waits for an output in {thread}: it may have one already."
+                )
+            await journal.append(call_settled(journal.ledger, waiting[-1], output, failed=failed))
+
+    async def history(self, thread: str) -> list[dict[str, Any]]:
+        """The conversation of a thread, as wire items."""
+        async with await self._journal(thread) as journal:
+            return journal.ledger.history()
+
+    async def _journal(self, thread: str) -> Journal:
+        if self._opened is None:
+            assert isinstance(self._store, str)
+            self._opened = await open_store(self._store)
+        dialect = self._upstream.dialect
+        return await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
+
+    async def close(self) -> None:
+        """Let go of the provider's connection, and of the store if the runner opened it."""
+        await self._upstream.close()
+        if self._opened is not None and isinstance(self._store, str):
+            await self._opened.close()
+            self._opened = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def _stopped(running: asyncio.Task[None]) -> None:
+    """Wait for a turn to end; cancel it first if it has not. A second cancel does not hurry it."""
+    if not running.done():
+        running.cancel()
+    again = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as cancelled:
+            again = cancelled
+    with suppress(asyncio.CancelledError):
+        if not running.cancelled():
+            running.exception()
+    if again is not None:
+        raise again
+
+
+def _given(message: str | Wire | Sequence[Wire | str] | None) -> Sequence[Wire | str]:
+    if message is None:
+        return ()
+    return (message,) if isinstance(message, str | Mapping) else tuple(message)

@@ -1,0 +1,228 @@
+"""One turn: from the user's word to the model's last, through every answer and tool between.
+
+Every request is planned from the ledger at the moment it is sent. So a retry, a resume after a
+crash and a second round are the same thing: plan, do what the plan says, plan again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lockstitch.core.continuation import (
+    Continue,
+    ReadBack,
+    Reason,
+    Refuse,
+    Replay,
+    SettleFirst,
+)
+from lockstitch.core.errors import BrokenPair
+from lockstitch.core.exchanges import Exchange, Standing
+from lockstitch.core.facts import AnyFact, Ending, Mode, RequestLost, ResponseEnded
+from lockstitch.core.links import back
+from lockstitch.ledgers.finding import found
+from lockstitch.ledgers.making import item_added
+from lockstitch.ledgers.preparing import request_prepared
+from lockstitch.runner.answering import Answering
+from lockstitch.runner.backoff import delay
+from lockstitch.runner.desk import Desk
+from lockstitch.runner.errors import CannotContinue, OutOfBudget, ProviderRefused
+from lockstitch.runner.events import Event, Retrying, TurnEnded, Waiting
+from lockstitch.runner.limits import Budget
+from lockstitch.store.journal import Journal
+from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, UpstreamFailure
+
+Wire = Mapping[str, Any]
+InputFilter = Callable[[list[dict[str, Any]]], Sequence[Wire] | Awaitable[Sequence[Wire]]]
+"""Rewrites what a request sends. It may not part a call from its output."""
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What all turns of a runner have in common."""
+
+    upstream: Upstream
+    model: str
+    mode: Mode
+    settings: Mapping[str, Any]
+    leading: Sequence[Wire] = ()
+    """Items that go before everything that is sent, and are no part of the conversation."""
+    budget: Budget = Budget()
+    input_filter: InputFilter | None = None
+    eager: bool = True
+    random: Callable[[], float]
+
+
+class Turn:
+    """One turn of one thread."""
+
+    def __init__(
+        self, setting: Setting, journal: Journal, desk: Desk, *, tell: Callable[[Event], None]
+    ) -> None:
+        self._setting = setting
+        self._journal = journal
+        self._desk = desk
+        self._tell = tell
+        self._answering = Answering(
+            setting.upstream,
+            journal,
+            tell=tell,
+            take=desk.take if setting.eager else lambda calls: None,
+            silence_seconds=setting.budget.silence_seconds,
+        )
+        self._rounds = 0
+        self._failures = 0
+        self._last: Ended | None = None
+
+    async def run(self, given: Sequence[Wire | str]) -> None:
+        """Everything until the model has said its last word, or somebody else must act first."""
+        try:
+            async with asyncio.timeout(self._setting.budget.seconds):
+                await self._resume()
+                if given:
+                    await self._journal.append(*(item_added(item) for item in given))
+                while await self._step():
+                    pass
+        except TimeoutError:
+            raise OutOfBudget(
+                f"The turn took longer than {self._setting.budget.seconds:g} seconds. What ran is "
+                "settled; call turn() again to go on."
+            ) from None
+        finally:
+            await self._desk.stop()
+
+    async def _resume(self) -> None:
+        """What was under way when an earlier process died was lost: nobody hears it any more."""
+        ledger = self._journal.ledger
+        lost: list[AnyFact] = []
+        for link, _ in back(ledger.links, ledger.tip):
+            if not isinstance(link, Exchange):
+                continue
+            if link.standing is Standing.ANSWERING:
+                lost.append(ResponseEnded(request=link.seq, ending=Ending.CUT))
+            elif link.standing is Standing.SENT:
+                lost.append(RequestLost(request=link.seq, reason="the process ended"))
+            elif link.standing is Standing.ACCEPTED:
+                break
+        if lost:
+            await self._journal.append(*lost)
+
+    async def _step(self) -> bool:
+        """Do what the plan says; False when the turn is over."""
+        ledger = self._journal.ledger
+        plan = ledger.plan(self._setting.mode, conversation=self._conversation())
+        if isinstance(plan, SettleFirst):
+            return await self._settle(plan)
+        if isinstance(plan, ReadBack):
+            listed = await self._listed(plan)
+            if listed is not None:
+                await self._journal.append(*found(ledger, plan, listed))
+            return True
+        if isinstance(plan, Refuse):
+            if plan.reason is not Reason.NOTHING_NEW:
+                raise CannotContinue(f"{self._journal.conversation} cannot go on: {plan}.")
+            self._end()
+            return False
+        await self._send(plan)
+        return True
+
+    async def _settle(self, plan: SettleFirst) -> bool:
+        self._desk.take(plan.calls)
+        await self._desk.finish()
+        left = [call for call in plan.calls if call.output is None]
+        approval, output = self._desk.held(left)
+        if approval or output:
+            self._tell(Waiting(approval, output))
+            return False
+        return True
+
+    async def _send(self, plan: Continue | Replay) -> None:
+        setting, ledger = self._setting, self._journal.ledger
+        if self._rounds >= setting.budget.rounds:
+            raise OutOfBudget(
+                f"The turn took {self._rounds} answers, and the model still calls tools. Raise the "
+                "budget, or call turn() again to go on."
+            )
+        items = ledger.items(plan)
+        rewritten = await self._filtered(items)
+        conversation = None
+        try:
+            if isinstance(plan, Replay) and setting.mode is Mode.CONVERSATION and not plan.anchor:
+                conversation = await setting.upstream.new_conversation()
+            prepared = request_prepared(ledger, plan, items=rewritten, conversation=conversation)
+            request = Request(
+                model=setting.model,
+                items=[*setting.leading, *(items if rewritten is None else rewritten)],
+                mode=setting.mode,
+                anchor=conversation or plan.anchor,
+                settings=setting.settings,
+            )
+            ended = await self._answering.send(prepared, request)
+        except UpstreamFailure as failure:
+            await self._after(failure)
+            return
+        except BrokenPair as broken:
+            raise CannotContinue(f"The input filter would break a pair. {broken}") from None
+        if ended.ending is Ending.FAILED:
+            await self._after(UpstreamFailure(ended.detail or "it failed", fate=Fate.BUSY))
+            return
+        self._failures = 0
+        self._rounds += 1
+        self._last = ended
+
+    async def _filtered(self, items: list[dict[str, Any]]) -> Sequence[Wire] | None:
+        if self._setting.input_filter is None:
+            return None
+        given = self._setting.input_filter(items)
+        return await given if inspect.isawaitable(given) else given
+
+    async def _listed(self, plan: ReadBack) -> list[dict[str, Any]] | None:
+        try:
+            return await self._setting.upstream.listed(plan.conversation, plan.after)
+        except UpstreamFailure as failure:
+            await self._after(failure)
+            return None
+
+    async def _after(self, failure: UpstreamFailure) -> None:
+        """Wait as long as a failure asks for; raise if it is final, or one too many."""
+        if failure.fate is Fate.REFUSED:
+            raise ProviderRefused(f"The provider refused the request: {failure}") from failure
+        self._failures += 1
+        if self._failures >= self._setting.budget.attempts:
+            raise OutOfBudget(
+                f"Gave up after {self._failures} attempts; the last: {failure}. The thread is "
+                "whole: call turn() again to go on."
+            ) from failure
+        at_once = failure.fate in (Fate.ANCHOR_LOST, Fate.NEW_CONNECTION)
+        wait = 0.0
+        if not at_once:
+            wait = delay(self._failures, failure.retry_after, self._setting.random)
+        self._tell(Retrying(f"{failure.fate.value}: {failure}", self._failures + 1, wait))
+        await asyncio.sleep(wait)
+
+    def _conversation(self) -> str | None:
+        return self._journal.ledger.conversation
+
+    def _end(self) -> None:
+        """Say the last word again, whole."""
+        ledger = self._journal.ledger
+        usage = self._last.usage if self._last is not None else None
+        self._tell(TurnEnded(_last_text(ledger.history()), usage, self._rounds))
+
+
+def _last_text(history: Sequence[Wire]) -> str:
+    """What the model said last."""
+    for wire in reversed(history):
+        if wire.get("role") != "assistant":
+            if wire.get("role") is not None:
+                break
+            continue
+        content = wire.get("content")
+        if isinstance(content, str):
+            return content
+        parts = content if isinstance(content, list) else []
+        return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+    return ""

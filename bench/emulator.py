@@ -54,9 +54,13 @@ class Server:
         self._process.communicate()
 
 
+def words_for(events: int) -> str:
+    """A text that is streamed in so many events, those around it included."""
+    return " ".join(f"word{number}" for number in range(events - _EVENTS_AROUND_THE_TEXT))
+
+
 def run() -> Iterator[Result]:
-    words = " ".join(f"word{number}" for number in range(EVENTS - _EVENTS_AROUND_THE_TEXT))
-    emulator = Server("emulator", words)
+    emulator = Server("emulator", words_for(EVENTS))
     said = _ask(http.client.HTTPConnection("127.0.0.1", emulator.port))
     events = [event + b"\n\n" for event in said.split(b"\n\n")[:-1]]
     assert len(events) == EVENTS, len(events)

@@ -8,9 +8,11 @@ import asyncpg
 import pytest
 
 from lockstitch.core.records import Name, Naming, Record
+from lockstitch.store.contract import Found
 from lockstitch.store.errors import CannotOpen, CannotWrite, ClaimLost, ConversationBusy, Damaged
 from lockstitch.store.postgres import PostgresStore
 from lockstitch.store.postgres.errors import opening_failed, public_url, writing_failed
+from lockstitch.store.postgres.queries import QUERIES
 from lockstitch.store.postgres.text import kept, key, original
 from tests.store.postgres_parts import (
     LONG_SECONDS,
@@ -186,6 +188,43 @@ def test_names_that_postgres_cannot_hold_are_kept_and_found(postgres_url):
     with_store(postgres_url, work)
 
 
+def test_records_with_any_number_of_names_share_an_append(postgres_url):
+    counts = [0, 1, 2, 0, 3, 5, 1, 0]
+    long = "long" * 200
+
+    async def work(store):
+        written = [
+            Record(
+                seq,
+                b"{}",
+                None,
+                tuple(Name(Naming.ITEM, f"{seq}-{n}{long * (n == 4)}") for n in range(count)),
+                1.0,
+            )
+            for seq, count in enumerate(counts, 1)
+        ]
+        claim = await store.claim("a", owner="test", seconds=LONG_SECONDS)
+        await store.append(claim, 0, written)
+        assert await all_of(store, "a") == written
+        for one in written:
+            for name in one.names:
+                assert await store.find(name) == [Found("a", one.seq)]
+
+    with_store(postgres_url, work)
+
+
+def test_a_name_is_found_by_an_index_wherever_it_stands(postgres_url):
+    async def work(store):
+        async with store._pool.acquire() as connection:
+            await connection.execute("SET enable_seqscan = off")  # there is little to scan here
+            plan = await connection.fetch("EXPLAIN " + QUERIES["find"], "item:one")
+        told = "\n".join(row[0] for row in plan)
+        for place in ("first_name", "second_name", "other_names"):
+            assert f"records_by_{place}" in told
+
+    with_store(postgres_url, work)
+
+
 # Reading
 
 
@@ -239,8 +278,8 @@ def test_what_is_written_while_a_deletion_waits_is_deleted_too(postgres_url):
             await waiting_backend(other)
             # As an append would, had it come first.
             await other.execute(
-                "INSERT INTO lockstitch.records (conversation, seq, at, payload)"
-                " SELECT id, 1, 0, '' FROM lockstitch.conversations"
+                "INSERT INTO lockstitch.records (conversation, seq, at, payload, group_number)"
+                " SELECT id, 1, 0, '', 1 FROM lockstitch.conversations"
             )
         assert await deletion
         assert await behind_its_back(store, "SELECT count(*) FROM lockstitch.records") == 0

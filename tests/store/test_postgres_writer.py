@@ -88,8 +88,8 @@ def test_what_the_server_will_not_take_fails_alone(postgres_server, postgres_url
         # A record where there should be none: the next append to it breaks the primary key.
         async with store._pool.acquire() as connection:
             await connection.execute(
-                "INSERT INTO lockstitch.records (conversation, seq, at, payload)"
-                " SELECT id, 1, 0, '' FROM lockstitch.conversations WHERE name = 'c'"
+                "INSERT INTO lockstitch.records (conversation, seq, at, payload, group_number)"
+                " SELECT id, 1, 0, '', 1 FROM lockstitch.conversations WHERE name = 'c'"
             )
         results = await asyncio.gather(
             *(store.append(claim, 0, [record(1)]) for claim in claims), return_exceptions=True

@@ -1,19 +1,16 @@
 """The ledger of one conversation: facts in, state derived.
 
-`append` is the only way in. It checks everything, then changes everything. What to send next is
-decided in `continuation`; the tree is in `links`; `lockstitch.Ledger` is this class with a dialect
-chosen by name."""
+`append` is the only way in. It checks everything, then changes everything. What can be asked is in
+`known`, what to send next is decided in `continuation`, the tree is in `links`; `lockstitch.Ledger`
+is this class with a dialect chosen by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
-
-import msgspec
-from msgspec import Struct
+from typing import Any, Final
 
 from lockstitch.core.calls import Call, Life, Step, id_of
-from lockstitch.core.errors import IllegalFact, NotInLedger
+from lockstitch.core.errors import IllegalFact
 from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
 from lockstitch.core.facts import (
     START,
@@ -40,176 +37,21 @@ from lockstitch.core.facts import (
     Seq,
 )
 from lockstitch.core.items import Item, Part
+from lockstitch.core.known import Known, Reading, unsettled_of
 from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
 from lockstitch.core.outcomes import Outcome
-from lockstitch.core.pairing import Order
 
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _COMPACTION = Part.COMPACTION
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
-_L = TypeVar("_L", bound="Ledger")
 
 
-class Reading(Struct, frozen=True):
-    """What a ledger must know of the dialect of its items."""
-
-    dialect: str
-    order: Order
-    read: Callable[[bytes], Sequence[Item]]
-    """The core items of one wire item. Raises `NotAnItem` where the bytes hold none."""
-
-
-class Ledger:
+class Ledger(Known):
     """An append-only sequence of facts, and everything that follows from them."""
 
     def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self._facts: list[AnyFact] = []
-        self._parts: dict[Seq, Sequence[Item]] = {}
-        self.links: dict[Seq, Link] = {START: Beginning()}
-        self.tip: Seq = START
-        """The link that was reached last: what comes next follows it, unless told otherwise."""
-        self.calls: dict[tuple[Seq, int], Call] = {}
-        """Every call, by its entry and slot."""
-        self._calls_by_key: dict[str, list[Call]] = {}
-        self.provider_runs_calls = False
-        """Is there any call that the provider runs itself?"""
-        self._answered: dict[Seq, tuple[Call, ...]] = {}
-        """The calls that an entry is the output of."""
-        self._rewrites: set[Seq] = set()
-        self._entries_by_id: dict[str, Seq | list[Seq]] = {}
-        self._exchange_by_id: dict[str, Exchange] = {}
-        self.conversation: str | None = None
-        """The provider's conversation that was named last."""
-        self.lost_anchors: set[str] = set()
-        self.adopted_anchor: str | None = None
-        self.shadowed: set[Seq] = set()
-        """Entries that the model said with reasoning that does not travel: a provider that knows
-        their ids would ask for it."""
-        self.positions: dict[str, Exchange] = {}
-        """For each of the provider's conversations: the last exchange that it holds."""
-        self.last_in: dict[str, Exchange] = {}
-        """For each of the provider's conversations: the last exchange that went there."""
+        super().__init__(reading)
         self.append(Opened(dialect=reading.dialect))
-
-    def __repr__(self) -> str:
-        return f"<Ledger {self.reading.dialect}, {len(self._facts)} facts, tip {self.tip}>"
-
-    def __len__(self) -> int:
-        return len(self._facts)
-
-    # --- what is known -------------------------------------------------------------------------
-
-    @property
-    def facts(self) -> Sequence[AnyFact]:
-        """Every fact, in order; fact n stands at position n + 1."""
-        return self._facts
-
-    def fact(self, seq: Seq) -> AnyFact:
-        if not 0 < seq <= len(self._facts):
-            raise NotInLedger(f"There is no entry {seq}: the ledger has {len(self._facts)}.")
-        return self._facts[seq - 1]
-
-    def item(self, seq: Seq) -> bytes:
-        """The wire item of an entry, as it came."""
-        item: bytes | None = getattr(self.fact(seq), "item", None)
-        if item is None:
-            raise NotInLedger(f"Entry {seq} holds no item.")
-        return item
-
-    def parts(self, seq: Seq) -> Sequence[Item]:
-        """The core items of an entry."""
-        return self._parts[seq]
-
-    def parts_or_none(self, seq: Seq) -> Sequence[Item]:
-        """The core items of an entry; none for a fact that holds no item."""
-        return self._parts.get(seq, ())
-
-    def exchange(self, seq: Seq) -> Exchange:
-        """The exchange of a request."""
-        link = self.links.get(seq)
-        if not isinstance(link, Exchange):
-            raise NotInLedger(f"Entry {seq} is no request.")
-        return link
-
-    def response(self, id: str) -> Exchange | None:
-        """The exchange whose response has this id."""
-        return self._exchange_by_id.get(id)
-
-    def link(self, seq: Seq) -> Link:
-        """The link at a position: an item, a request, a compaction, an adopted anchor."""
-        link = self.links.get(seq)
-        if link is None:
-            raise NotInLedger(f"Entry {seq} is no link of the conversation.")
-        return link
-
-    def answered_by(self, seq: Seq) -> tuple[Call, ...]:
-        """The calls that this entry is the output of."""
-        return self._answered.get(seq, ())
-
-    def call(self, key: str, *, at: Seq | None = None) -> Call | None:
-        """The newest call with this id on the path to ``at`` (the tip)."""
-        for call in reversed(self._calls_by_key.get(key, ())):
-            if self.on_path(call.link, self.tip if at is None else at):
-                return call
-        return None
-
-    def calls_with_key(self, key: str) -> Sequence[Call]:
-        """Every call with this id, on any path, in the order they were made."""
-        return self._calls_by_key.get(key, ())
-
-    def entries_with_id(self, id: str) -> Sequence[Seq]:
-        """The entries whose item has this id of its own."""
-        found = self._entries_by_id.get(id, ())
-        return (found,) if isinstance(found, int) else found
-
-    def on_path(self, seq: Seq, tip: Seq) -> bool:
-        """Is this link the tip, or before it?"""
-        depth = self.link(seq).depth
-        link = self.link(tip)
-        while link.depth > depth:
-            link = self.links[link.parent]
-        return link.seq == seq
-
-    def unsettled(self, tip: Seq | None = None) -> list[Call]:
-        """Calls since the last answer on the path that have no output here, and want one of us."""
-        found: list[Call] = []
-        for link, _ in back(self.links, self.link(self.tip if tip is None else tip).seq):
-            ended = isinstance(link, Exchange) and link.standing is Standing.ACCEPTED
-            found[:0] = _unsettled_of(link)
-            if ended:
-                break
-        return found
-
-    def doubts(self) -> list[Exchange]:
-        """Requests of which it is not known how they ended: lost, or in flight when the process
-        that sent them died."""
-        return [
-            link
-            for link in self.links.values()
-            if isinstance(link, Exchange) and (link.in_flight or link.standing is Standing.LOST)
-        ]
-
-    def state(self) -> bytes:
-        """Everything that was derived, as bytes: equal for equal ledgers."""
-        return msgspec.json.encode(
-            {
-                "tip": self.tip,
-                "links": [_plain(link) for link in self.links.values()],
-                "calls": [_plain(call) for call in self.calls.values()],
-                "answered": {str(k): [c.seq for c in v] for k, v in self._answered.items()},
-                "rewrites": sorted(self._rewrites),
-                "lost_anchors": sorted(self.lost_anchors),
-                "adopted_anchor": self.adopted_anchor,
-                "shadowed": sorted(self.shadowed),
-                "positions": {k: v.seq for k, v in self.positions.items()},
-                "last_in": {k: v.seq for k, v in self.last_in.items()},
-                "ids": self._entries_by_id,
-                "responses": {k: v.seq for k, v in self._exchange_by_id.items()},
-            }
-        )
-
-    # --- the door ------------------------------------------------------------------------------
 
     def append(self, fact: AnyFact) -> Seq:
         """Record ``fact``. A ledger that raised is exactly the ledger it was before.
@@ -572,7 +414,7 @@ class Ledger:
                     f"Request {link.seq} is {link.standing.value}: its answer is still to come, "
                     "and cannot be cut away."
                 )
-            waiting = [call.named for call in _unsettled_of(link)]
+            waiting = [call.named for call in unsettled_of(link)]
             if waiting:
                 raise IllegalFact(
                     f"{', '.join(waiting)} would be cut away without an output. Settle first."
@@ -594,15 +436,6 @@ class Ledger:
     def _anchor_lost(self, seq: Seq, fact: AnchorLost) -> None:
         _check_text(fact.anchor)
         self.lost_anchors.add(fact.anchor)
-
-
-def _unsettled_of(link: Link) -> list[Call]:
-    """The calls that a link brings into the conversation, and that have no output of ours."""
-    if isinstance(link, Said):
-        return [call for call in link.calls if call.output is None]
-    if isinstance(link, Exchange) and (link.counts or link.in_flight):
-        return [call for call in link.waiting if link.wants(call)]
-    return []
 
 
 def _stays_behind(parts: Sequence[Item]) -> bool:
@@ -628,17 +461,6 @@ def _not_waiting(named: str, call: Call | None) -> IllegalFact:
     return IllegalFact(
         f"{call.named} is {call.life.value}: its output is already in the ledger, and stays."
     )
-
-
-def _plain(record: Struct) -> dict[str, Any]:
-    """A record as it goes into `Ledger.state`: calls by their place, not again in full."""
-    plain: dict[str, Any] = {"": type(record).__name__}
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        if isinstance(value, list | tuple):
-            value = [[v.seq, v.slot] if isinstance(v, Call) else v for v in value]
-        plain[name] = value
-    return plain
 
 
 _Take = Callable[[Ledger, Seq, Any], None]

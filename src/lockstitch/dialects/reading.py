@@ -9,7 +9,7 @@ import msgspec
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.items import Item, Part
-from lockstitch.core.ledger import Reading
+from lockstitch.core.known import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
 

@@ -17,6 +17,9 @@ from lockstitch.ledgers.ledger import Ledger
 
 _encoder = msgspec.json.Encoder()
 
+SMALL_ITEM_BYTES = 4096
+"""Below this, room that is left behind an item is not worth a copy."""
+
 _MORE_THAN_TEXT = (families.MCP_APPROVAL, families.COMPUTER, families.TOOL_SEARCH)
 """Outputs that are a decision, a picture or tools."""
 
@@ -29,9 +32,11 @@ def encoded(item: Mapping[str, Any] | bytes | str) -> bytes:
     if isinstance(item, str):
         item = {"role": "user", "content": item}
     try:
-        return _encoder.encode(item)
+        written = _encoder.encode(item)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotAnItem(f"This item cannot be written as JSON: {error}.") from None
+    # An encoder leaves room behind what it wrote; a ledger would hold on to that.
+    return written if len(written) < SMALL_ITEM_BYTES else memoryview(written).tobytes()
 
 
 def item_added(

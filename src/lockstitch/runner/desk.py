@@ -16,8 +16,9 @@ from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import CallSettled, CallStarted
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.ledgers.making import call_settled, call_settled_honestly
-from lockstitch.runner import calling
 from lockstitch.runner.asked import Asked, asked_of
+from lockstitch.runner.calling import Cancelled
+from lockstitch.runner.calling import call as call_tool
 from lockstitch.runner.effects import Effect
 from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall
 from lockstitch.runner.limits import MOST_TOOLS_AT_ONCE
@@ -166,8 +167,8 @@ class Desk:
         )
         cancelled = False
         try:
-            result = await calling.call(tool, asked.arguments, context, grace=self._grace)
-        except calling.Cancelled as stopped:
+            result = await call_tool(tool, asked.arguments, context, grace=self._grace)
+        except Cancelled as stopped:
             cancelled, result = True, stopped.result
         call = self._call(place)
         if not result.certain:

@@ -211,8 +211,9 @@ def _names(error: BaseException) -> Iterator[tuple[str, str]]:
 
 def _told(error: BaseException) -> str:
     """An exception in words; many of a socket have none but their class."""
-    inner: BaseException = error
-    while inner.__cause__ is not None:
+    inner = error
+    # A timeout is caused by a cancellation, which says less.
+    while isinstance(inner.__cause__, Exception):
         inner = inner.__cause__
     words = f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__
     return _shortened(words)

@@ -19,7 +19,7 @@ class Columns:
 
     ``places`` says which conversation of a group, from 1, each of the records belongs to."""
 
-    def __init__(self, places: Sequence[int], records: Sequence[Record]) -> None:
+    def __init__(self, places: list[int], records: Sequence[Record]) -> None:
         self.places = places
         self.seqs = [record.seq for record in records]
         self.moments = [record.at for record in records]
@@ -73,7 +73,7 @@ def _in_full(names: Sequence[Name]) -> str | None:
     return SEPARATOR.join(written) if max(map(len, written), default=0) > KEY_CHARACTERS else None
 
 
-def numbers(column: Sequence[int]) -> str:
+def numbers(column: list[int]) -> str:
     """An array of them, written out: the driver is slow with every element of an array."""
     return f"{{{str(column)[1:-1]}}}"
 

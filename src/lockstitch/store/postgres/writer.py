@@ -41,18 +41,19 @@ class Append:
     __slots__ = ("after", "claim", "done", "length", "records", "size")
 
     def __init__(
-        self, claim: Claim, after: int, records: Sequence[Record], done: asyncio.Future[None]
+        self,
+        claim: Claim,
+        after: int,
+        records: Sequence[Record],
+        size: int,
+        done: asyncio.Future[None],
     ) -> None:
         self.claim = claim
         self.after = after
         self.records = records
         self.length = after + len(records)
         self.done = done
-        self.size = 0
-        for record in records:
-            self.size += len(record.payload)
-            if record.body is not None:
-                self.size += len(record.body)
+        self.size = size
 
     def settle(self, error: Exception | None = None) -> None:
         if self.done.done():
@@ -82,8 +83,10 @@ class Writer:
     def append(self, claim: Claim, after: int, records: Sequence[Record]) -> asyncio.Future[None]:
         """Done when it is on disk."""
         seq = after
+        size = 0
         for record in records:
             seq += 1
+            size += len(record.payload) + len(record.body or b"")
             if record.seq != seq:
                 raise OutOfStep(
                     f"Record {seq} of conversation {claim.conversation!r} in {self._url} is"
@@ -91,7 +94,7 @@ class Writer:
                     f" appended behind {after} from {after + 1} on."
                 )
         done = self._loop.create_future()
-        self._waiting.append(Append(claim, after, records, done))
+        self._waiting.append(Append(claim, after, records, size, done))
         if self._task is None:
             self._task = self._loop.create_task(self._work(), name="lockstitch-append")
         return done

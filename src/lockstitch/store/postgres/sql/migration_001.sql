@@ -52,7 +52,7 @@ CREATE TABLE lockstitch.records (
     -- All names in full, where one of them is too long for an index.
     long_names text[] COLLATE "C",
     -- When, among all that was written.
-    group_number bigint NOT NULL DEFAULT 0,
+    group_number bigint NOT NULL,
     PRIMARY KEY (conversation, seq)
 );
 

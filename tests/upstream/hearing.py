@@ -1,10 +1,12 @@
 """What the tests of the clients share: an official client on an emulator, and all that is heard."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
+import httpx2
 import msgspec
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
@@ -27,6 +29,8 @@ from lockstitch.upstream.openai_chat import OpenAIChat
 from lockstitch.upstream.openai_responses import OpenAIResponses
 from lockstitch.upstream.openai_websocket import OpenAIWebSocket
 
+# Made once: reading the certificates takes longer than most tests.
+NO_TLS = ssl.create_default_context()
 # An answer that does not come within this never comes.
 SECONDS = 10.0
 MODEL = "gpt-5.5"
@@ -40,7 +44,8 @@ OF_RESPONSES = ("responses", "websocket")
 @asynccontextmanager
 async def opened(kind: str, url: str, **settings: Any) -> AsyncIterator[Any]:
     """A client of this kind; `url` is that of the emulator, without a path."""
-    settings = {"api_key": "any", "timeout": SECONDS, **settings}
+    http = httpx2.AsyncClient(verify=NO_TLS)
+    settings = {"api_key": "any", "timeout": SECONDS, "http_client": http, **settings}
     upstream: Any
     if kind == "messages":
         async with AsyncAnthropic(base_url=url, **settings) as anthropic:

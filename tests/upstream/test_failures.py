@@ -188,6 +188,7 @@ def handshake(status: int) -> websockets.exceptions.InvalidStatus:
             caused(openai.APIConnectionError(request=REQUEST), httpx2.UnsupportedProtocol("x:")),
             Fate.REFUSED,
         ),
+        (openai.APIError("What?", REQUEST, body=None), Fate.LOST),
         (httpx2.RemoteProtocolError("incomplete chunked read"), Fate.LOST),
         (httpx2.ReadTimeout("slow"), Fate.LOST),
         (httpx2.DecodingError("no gzip"), Fate.LOST),

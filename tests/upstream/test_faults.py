@@ -1,4 +1,4 @@
-"""Every fault that a request can meet, with every client: what becomes of it, and what was heard."""
+"""Every fault that a request can meet, with every client: its fate, and what was heard."""
 
 import pytest
 from openai import AsyncOpenAI
@@ -60,17 +60,6 @@ def test_a_status_is_a_fate(kind, emulator):
     assert len(emulator.requests("POST")) + len(emulator.requests("frame")) == 10
 
 
-def events_of(kind: str, emulator: EmulatorThread) -> list[str]:
-    """The names of the events of an answer, as the record has them."""
-    said(emulator)
-    once(kind, emulator)
-    return [
-        entry.what
-        for entry in emulator.entries()
-        if entry.kind in {"event", "frame"} and entry.sent
-    ]
-
-
 def said(emulator: EmulatorThread) -> None:
     emulator.reset()
     emulator.say(reasoning("Hm."), "Let me see.", call("f", {"a": 1}, call_id="call_1"))
@@ -97,7 +86,7 @@ def test_a_cut_anywhere_is_lost_and_what_was_heard_is_the_beginning(kind, how, e
             # What comes behind the last word is not needed.
             assert heard[:-1] == whole[:-1]
             assert ending_of(heard) is Ending.COMPLETED
-            assert number > 10
+            assert number >= len(whole)
 
     within(run)
 
@@ -131,7 +120,8 @@ def test_a_silence_longer_than_the_timeout_is_lost(kind, point, emulator):
     emulator.fault(f"stall {point} seconds=60")
     heard, failure = once(kind, emulator, timeout=0.3)
     assert failure.fate is Fate.LOST
-    assert len(heard) == (1 if point == "after=1" else 0)
+    assert bool(heard) is (point == "after=1")
+    assert not [each for each in heard if not isinstance(each, Opened | Delta)]
 
 
 @each_upstream
@@ -151,52 +141,48 @@ def test_an_answer_that_drips_is_the_same(kind, emulator):
     assert once(kind, emulator) == (whole, None)
 
 
-@each_of_responses
-def test_what_is_said_twice_is_heard_once(kind, emulator):
-    async def run() -> None:
-        async with opened(kind, emulator.url) as upstream:
-            said(emulator)
-            whole = await hear_whole(upstream, asked(kind))
-            for name in ("response.created", "response.output_item.done", "response.completed"):
-                said(emulator)
-                emulator.fault(f"duplicate at={name}")
-                assert await hear_whole(upstream, asked(kind)) == whole
-
-    within(run)
+# A new connection for each: after a reset the emulator gives the same ids again, and on the same
+# connection the second response of one id would be the first one's echo.
 
 
 @each_of_responses
-def test_an_item_that_is_told_late_is_heard_in_its_place(kind, emulator):
-    async def run() -> None:
-        async with opened(kind, emulator.url) as upstream:
-            said(emulator)
-            whole = items_of(await hear_whole(upstream, asked(kind)))
-            assert [item["type"] for item in whole] == ["reasoning", "message", "function_call"]
-            for count in (1, 2, 3):
-                for by in (1, 5, 1000):
-                    said(emulator)
-                    emulator.fault(f"late at=response.output_item.done nth={count} by={by}")
-                    heard = await hear_whole(upstream, asked(kind))
-                    assert items_of(heard) == whole, (count, by)
-
-    within(run)
+@pytest.mark.parametrize(
+    "name", ["response.created", "response.output_item.done", "response.completed"]
+)
+def test_what_is_said_twice_is_heard_once(kind, name, emulator):
+    said(emulator)
+    whole, _ = once(kind, emulator)
+    said(emulator)
+    emulator.fault(f"duplicate at={name}")
+    assert once(kind, emulator) == (whole, None)
 
 
 @each_of_responses
-def test_an_answer_whose_beginning_is_told_late_is_whole(kind, emulator):
-    async def run() -> None:
-        async with opened(kind, emulator.url) as upstream:
-            said(emulator)
-            whole = await hear_whole(upstream, asked(kind))
-            for by in (1, 5, 1000):
-                said(emulator)
-                emulator.fault(f"late at=response.created by={by}")
-                heard = await hear_whole(upstream, asked(kind))
-                assert items_of(heard) == items_of(whole)
-                assert id_of(heard) == id_of(whole)
-                assert end_of(heard) == end_of(whole)
+@pytest.mark.parametrize("by", [1, 5, 1000])
+def test_an_item_that_is_told_late_is_heard_in_its_place(kind, by, emulator):
+    said(emulator)
+    whole = items_of(once(kind, emulator)[0])
+    assert [item["type"] for item in whole] == ["reasoning", "message", "function_call"]
+    for count in (1, 2, 3):
+        said(emulator)
+        emulator.fault(f"late at=response.output_item.done nth={count} by={by}")
+        heard, failure = once(kind, emulator)
+        assert failure is None
+        assert items_of(heard) == whole, count
 
-    within(run)
+
+@each_of_responses
+@pytest.mark.parametrize("by", [1, 5, 1000])
+def test_an_answer_whose_beginning_is_told_late_is_whole(kind, by, emulator):
+    said(emulator)
+    whole, _ = once(kind, emulator)
+    said(emulator)
+    emulator.fault(f"late at=response.created by={by}")
+    heard, failure = once(kind, emulator)
+    assert failure is None
+    assert items_of(heard) == items_of(whole)
+    assert id_of(heard) == id_of(whole)
+    assert end_of(heard) == end_of(whole)
 
 
 @each_of_responses

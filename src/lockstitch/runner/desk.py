@@ -102,7 +102,8 @@ class Desk:
         """What a call must wait for before it may run."""
         tool = self._tools.get(asked_of(self._journal.ledger, call).name)
         if tool is None:
-            return None if call.item.name else "output"  # a built-in call of the provider's
+            # A built-in call (a shell, a patch) has no name of a tool: somebody else runs it.
+            return None if call.item.name or call.by_server else "output"
         if tool.external:
             return "output"
         asked = call.life is Life.ANNOUNCED and tool.asks_first(self._pending(call).arguments)
@@ -116,6 +117,8 @@ class Desk:
             recorded = self._recorded(call, asked)
             if recorded is not None:
                 await self._write(place, call_settled(self._journal.ledger, call, recorded))
+            elif call.by_server:
+                await self._write(place, self._honest(call, None))
             elif tool is None:
                 text = f"There is no tool {asked.name!r}."
                 await self._write(place, self._failed(call, text))

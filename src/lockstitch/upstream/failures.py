@@ -88,8 +88,8 @@ FATE_OF_EXCEPTION: Final = {
     ("websockets", "SecurityError"): Fate.REFUSED,
     # The other end is not there, or broke off; before a frame was sent that is `Stage.UNSENT`.
     ("websockets", "WebSocketException"): Fate.LOST,
-    ("openai", "APIConnectionError"): Fate.LOST,
-    ("anthropic", "APIConnectionError"): Fate.LOST,
+    ("openai", "APIError"): Fate.LOST,
+    ("anthropic", "APIError"): Fate.LOST,
     # What a client itself finds wrong, such as a missing key or library.
     ("openai", "OpenAIError"): Fate.REFUSED,
     ("anthropic", "AnthropicError"): Fate.REFUSED,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lockstitch.cli.runner_commands import chat, demo
 from lockstitch.cli.store_commands import store
 from lockstitch.core.errors import LockstitchError
 
@@ -238,6 +239,10 @@ def emulate(
         quiet=quiet,
     )
     raise typer.Exit(run(options))
+
+
+app.command()(chat)
+app.command()(demo)
 
 
 @app.callback(invoke_without_command=True)

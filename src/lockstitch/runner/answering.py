@@ -60,8 +60,13 @@ class Answering:
         """Send it, and hear it to its end. Raises `UpstreamFailure`, with the ledger up to date."""
         ledger = self._journal.ledger
         seq = len(ledger) + len(prepared)
-        # One write for both: the request is on disk before its first byte leaves.
-        await self._journal.append(*prepared, RequestSent(request=seq))
+        try:
+            # One write for both: the request is on disk before its first byte leaves.
+            await self._journal.append(*prepared, RequestSent(request=seq))
+        except asyncio.CancelledError:
+            unsent = RequestRejected(request=seq, reason="the turn was stopped before it was sent")
+            await asyncio.shield(self._journal.append(unsent))
+            raise
         try:
             ended = await self._hear(seq, self._upstream.stream(request))
         except UpstreamFailure as failure:

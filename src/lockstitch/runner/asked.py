@@ -1,4 +1,5 @@
-"""What a call asks for: the name of the tool and its arguments, read from the wire item."""
+"""What a call asks for, and what its output says: read from their wire items, for people and
+tools."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from lockstitch.core.calls import Call
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
 
 
@@ -30,6 +32,18 @@ def asked_of(ledger: Ledger, call: Call) -> Asked:
         block: Wire = wire["content"][call.slot]
         return Asked(name, _text(block.get("input")))
     return Asked(name or str(wire.get("type")), _text(wire.get("arguments", wire.get("input"))))
+
+
+def said_in(output: bytes) -> str:
+    """What an output says, as a text: its own, or its parts as JSON."""
+    wire = decoded(output)
+    blocks = wire.get("content")
+    if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
+        wire = blocks[0]  # a message with the output as its block
+    for field in ("output", "content", "result", "tools", "reason"):
+        if wire.get(field) is not None:
+            return _text(wire[field])
+    return ""
 
 
 def _text(value: object) -> str:

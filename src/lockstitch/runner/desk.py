@@ -16,7 +16,7 @@ from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import CallSettled, CallStarted
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.ledgers.making import call_settled, call_settled_honestly
-from lockstitch.runner.asked import Asked, asked_of
+from lockstitch.runner.asked import Asked, asked_of, said_in
 from lockstitch.runner.calling import Cancelled
 from lockstitch.runner.calling import call as call_tool
 from lockstitch.runner.effects import Effect
@@ -121,7 +121,7 @@ class Desk:
                 await self._write(place, self._honest(call, None))
             elif tool is None:
                 text = f"There is no tool {asked.name!r}."
-                await self._write(place, self._failed(call, text))
+                await self._write(place, self._failed(call, text), failed=True)
             elif self._approved.get(call.item.key or "") is False and call.life is Life.ANNOUNCED:
                 said = Evidence(Outcome.NEVER_STARTED, "was refused", "It was not approved.")
                 await self._write(place, self._honest(call, said))
@@ -159,7 +159,13 @@ class Desk:
 
     async def _run(self, place: Place, call: Call, asked: Asked, tool: Tool) -> None:
         attempt = 2 if call.life is Life.STARTED else 1
-        await self._journal.append(CallStarted(call=call.seq, slot=call.slot))
+        try:
+            await self._journal.append(CallStarted(call=call.seq, slot=call.slot))
+        except asyncio.CancelledError:
+            # That it started is on disk, or on its way there; and it did not.
+            unrun = self._failed(self._call(place), "It was not run: it was cancelled.")
+            await self._write(place, unrun, failed=True)
+            raise
         key = call.item.key or ""
         self._tell(CallBegan(key, asked.name, asked.arguments, attempt))
         context = CallContext(
@@ -195,5 +201,5 @@ class Desk:
         await asyncio.shield(self._journal.append(fact))
         call = self._call(place)
         name = call.item.name or ""
-        output = fact.item.decode()
+        output = said_in(fact.item)
         self._tell(CallEnded(call.item.key or "", name, fact.outcome, output, failed))

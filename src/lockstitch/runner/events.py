@@ -40,6 +40,7 @@ class CallEnded(Struct, frozen=True):
     name: str
     outcome: Outcome
     output: str
+    """What it says, as a text."""
     failed: bool = False
 
 
@@ -75,6 +76,8 @@ class TurnEnded(Struct, frozen=True):
     usage: Mapping[str, Any] | None = None
     rounds: int = 1
     """How many answers it took."""
+    incomplete: bool = False
+    """A limit ended the last answer early."""
 
 
 Event: TypeAlias = TextDelta | ItemSaid | CallBegan | CallEnded | Retrying | Waiting | TurnEnded

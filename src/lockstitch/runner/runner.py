@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -79,45 +80,60 @@ class Runner:
         self._wait = wait
         self._grace = grace
         self._at_once = tools_at_once
+        self._under_way: set[_UnderWay] = set()
 
     def __repr__(self) -> str:
         return (
             f"<Runner {self._setting.model}, {self._setting.mode.value}, {len(self.tools)} tools>"
         )
 
-    async def turn(
+    def turn(
         self,
         thread: str,
         message: str | Wire | Sequence[Wire | str] | None = None,
         *,
         approve: Mapping[str, bool] | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Go on with a thread, with a message or without one, until the model has said its last
         word or a call must wait for somebody.
 
         ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
         loop early stops the turn: tools get their grace time, and everything is on disk."""
+        known: list[weakref.ref[AsyncGenerator[Event, None]]] = []
+        events = self._events(thread, _given(message), approve or {}, lambda: known[0]() is None)
+        known.append(weakref.ref(events))
+        return events
+
+    async def _events(
+        self,
+        thread: str,
+        given: Sequence[Wire | str],
+        approved: Mapping[str, bool],
+        is_left: Callable[[], bool],
+    ) -> AsyncGenerator[Event, None]:
         journal = await self._journal(thread)
         told: asyncio.Queue[Event | None] = asyncio.Queue()
         desk = Desk(
             journal,
             self.tools,
             tell=told.put_nowait,
-            approved=approve or {},
+            approved=approved,
             on_unknown=self._on_unknown,
             grace=self._grace,
             most=self._at_once,
         )
         turn = Turn(self._setting, journal, desk, tell=told.put_nowait)
-        running = asyncio.create_task(turn.run(_given(message)))
+        running = asyncio.create_task(turn.run(given))
         running.add_done_callback(lambda done: told.put_nowait(None))
+        under_way = _UnderWay(running, journal, is_left)
+        self._under_way.add(under_way)
         try:
             while (event := await told.get()) is not None:
                 yield event
             await running
         finally:
-            await _stopped(running)
-            await journal.close()
+            await under_way.stop()
+            self._under_way.discard(under_way)
 
     async def answer(
         self,
@@ -146,11 +162,17 @@ class Runner:
         if self._opened is None:
             assert isinstance(self._store, str)
             self._opened = await open_store(self._store)
+        # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
+        for one in [*self._under_way]:
+            if one.thread == thread and one.is_left():
+                await one.stop()
         dialect = self._upstream.dialect
         return await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
 
     async def close(self) -> None:
-        """Let go of the provider's connection, and of the store if the runner opened it."""
+        """Stop the turns that are under way, as leaving their loops does; then let go of the
+        provider's connection, and of the store if the runner opened it."""
+        await asyncio.gather(*(one.stop() for one in self._under_way))
         await self._upstream.close()
         if self._opened is not None and isinstance(self._store, str):
             await self._opened.close()
@@ -166,6 +188,28 @@ class Runner:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class _UnderWay:
+    """A turn that runs, and the claim it holds."""
+
+    def __init__(
+        self, running: asyncio.Task[None], journal: Journal, is_left: Callable[[], bool]
+    ) -> None:
+        self.thread = journal.conversation
+        self.is_left = is_left
+        """Has nobody its events any more? It may not have heard that yet."""
+        self._running = running
+        self._journal = journal
+        self._stopping = asyncio.Lock()
+
+    async def stop(self) -> None:
+        """End it, and let others have the thread. Whoever comes second waits for the first."""
+        async with self._stopping:
+            try:
+                await _stopped(self._running)
+            finally:
+                await self._journal.close()
 
 
 async def _stopped(running: asyncio.Task[None]) -> None:

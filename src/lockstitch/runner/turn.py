@@ -24,7 +24,8 @@ from lockstitch.core.errors import BrokenPair
 from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import AnyFact, Ending, Mode, RequestLost, ResponseEnded
 from lockstitch.core.links import back
-from lockstitch.ledgers.finding import found
+from lockstitch.ledgers.finding import ConversationChanged, found
+from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import item_added
 from lockstitch.ledgers.preparing import request_prepared
 from lockstitch.runner.answering import Answering
@@ -80,13 +81,15 @@ class Turn:
     async def run(self, given: Sequence[Wire | str]) -> None:
         """Everything until the model has said its last word, or somebody else must act first."""
         try:
-            async with asyncio.timeout(self._setting.budget.seconds):
+            async with asyncio.timeout(self._setting.budget.seconds) as budget:
                 await self._resume()
                 if given:
                     await self._journal.append(*(item_added(item) for item in given))
                 while await self._step():
                     pass
         except TimeoutError:
+            if not budget.expired():
+                raise  # it is somebody else's: a filter's, or a store's
             raise OutOfBudget(
                 f"The turn took longer than {self._setting.budget.seconds:g} seconds. What ran is "
                 "settled; call turn() again to go on."
@@ -119,7 +122,7 @@ class Turn:
         if isinstance(plan, ReadBack):
             listed = await self._listed(plan)
             if listed is not None:
-                await self._journal.append(*found(ledger, plan, listed))
+                await self._journal.append(*self._found(plan, listed))
             return True
         if isinstance(plan, Refuse):
             if plan.reason is not Reason.NOTHING_NEW:
@@ -186,6 +189,14 @@ class Turn:
             await self._after(failure)
             return None
 
+    def _found(self, plan: ReadBack, listed: list[dict[str, Any]]) -> list[AnyFact]:
+        try:
+            return found(self._journal.ledger, plan, listed)
+        except ConversationChanged as changed:
+            raise CannotContinue(
+                f"{changed} The thread itself is whole: a runner with another mode can go on."
+            ) from None
+
     async def _after(self, failure: UpstreamFailure) -> None:
         """Wait as long as a failure asks for; raise if it is final, or one too many."""
         if failure.fate is Fate.REFUSED:
@@ -209,20 +220,23 @@ class Turn:
     def _end(self) -> None:
         """Say the last word again, whole."""
         ledger = self._journal.ledger
-        usage = self._last.usage if self._last is not None else None
-        self._tell(TurnEnded(_last_text(ledger.history()), usage, self._rounds))
+        last = self._last
+        usage = last.usage if last is not None else None
+        incomplete = last is not None and last.ending is Ending.INCOMPLETE
+        self._tell(TurnEnded(_last_text(ledger), usage, self._rounds, incomplete))
 
 
-def _last_text(history: Sequence[Wire]) -> str:
-    """What the model said last."""
-    for wire in reversed(history):
-        if wire.get("role") != "assistant":
-            if wire.get("role") is not None:
-                break
-            continue
-        content = wire.get("content")
-        if isinstance(content, str):
-            return content
-        parts = content if isinstance(content, list) else []
-        return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+def _last_text(ledger: Ledger) -> str:
+    """What the model said in its last answer."""
+    for link, _ in back(ledger.links, ledger.tip):
+        if isinstance(link, Exchange) and link.standing is Standing.ACCEPTED:
+            said = [ledger.wire(seq) for seq in link.said]
+            return "".join(_text_of(wire) for wire in said if wire.get("role") == "assistant")
     return ""
+
+
+def _text_of(message: Wire) -> str:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))

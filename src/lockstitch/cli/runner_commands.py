@@ -1,0 +1,89 @@
+"""`lockstitch chat` and `lockstitch demo`: their options. What they do is in `chatting` and
+`demonstrating`, imported when one of them runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lockstitch.cli.store_commands import Output, Said
+
+
+class ModeName(StrEnum):
+    chain = "previous_response_id"
+    conversation = "conversation"
+    full = "full"
+
+
+def chat(
+    thread: Annotated[
+        str | None,
+        typer.Argument(help="The thread to go on with; default: a new one.", show_default=False),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Which model to ask.")] = "gpt-5.5",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where threads are kept: sqlite:///FILE, or postgresql://USER@HOST/DATABASE;"
+            " default: a file in your data folder.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the provider is; default: OpenAI's own.",
+            metavar="URL",
+            envvar="OPENAI_BASE_URL",
+            show_default=False,
+            show_envvar=True,
+        ),
+    ] = None,
+    mode: Annotated[
+        ModeName, typer.Option(help="How a request goes on from the one before it.")
+    ] = ModeName.chain,
+    yes_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Do not ask before this tool runs; may be given again.",
+            metavar="TOOL",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Talk to a model that can read and write files here and run commands, if you let it.
+
+    Kill it whenever you like: run it again with the same THREAD, and it goes on. The key is
+    OPENAI_API_KEY; without a key and a base URL it talks to an emulator. Input that is no terminal
+    is read as one message, or one answer, in each line. Ctrl-C stops a turn, and once more, the
+    chat."""
+    from lockstitch.cli.chatting import Options, run
+
+    options = Options(
+        thread=thread,
+        model=model,
+        store=store,
+        base_url=base_url,
+        mode=mode.value,
+        yes_to=tuple(yes_to or ()),
+    )
+    raise typer.Exit(run(options))
+
+
+def demo(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(help="Their letters: A, D; default: all.", show_default=False),
+    ] = None,
+    output: Said = Output.text,
+) -> None:
+    """Play the founding cases: a naive loop and the Runner, with the same script and fault.
+
+    Exit code 0: the Runner held and the naive loop failed, 1: it was not so, 2: it could not be
+    played."""
+    from lockstitch.cli.demonstrating import run
+
+    raise typer.Exit(run(cases or (), output.value))

@@ -1,0 +1,163 @@
+"""`lockstitch demo`: what it shows really happens, on both sides."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+
+import pytest
+
+import lockstitch as library
+from lockstitch.cli import app
+from lockstitch.demo import address_reused, cases
+from lockstitch.demo.playing import Line, Played, Side, Stage
+from tests.cli.commands import lockstitch, program
+
+WHOLE = "No tool output found for function call"
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Every case, as a machine reads it."""
+    ran = lockstitch("demo", "--output", "json")
+    assert ran.code == 0, ran
+    return {one["case"]: one for one in json.loads(ran.out)}
+
+
+def said(side, who):
+    return [line["text"] for line in side["lines"] if line["who"] == who]
+
+
+def test_all_cases_are_played_if_none_is_named(played):
+    assert list(played) == list(cases.CASES) == ["A", "D"]
+    assert all(one["as_expected"] for one in played.values())
+
+
+@pytest.mark.parametrize("letter", ["A", "D"])
+def test_the_naive_loop_is_refused_in_the_words_of_the_provider(played, letter):
+    side = played[letter]["naive"]
+    assert side["error"].startswith(f"400 {WHOLE} call_")
+    assert side["violations"] == {"call-without-output": 1}
+    assert said(side, "provider") == [side["error"]]
+
+
+@pytest.mark.parametrize("letter", ["A", "D"])
+def test_the_runner_meets_the_same_fault_and_its_conversation_is_whole(played, letter):
+    side = played[letter]["runner"]
+    assert said(side, "fault")
+    assert (side["error"], side["violations"]) == (None, {})
+    assert library.check(side["history"]) == []
+    calls = [item for item in side["history"] if item.get("type") == "function_call"]
+    outputs = [item for item in side["history"] if item.get("type") == "function_call_output"]
+    assert [call["call_id"] for call in calls] == [output["call_id"] for output in outputs]
+    assert said(side, "model") == [cases.CASES[letter].script[-1]]
+
+
+def test_in_case_a_a_result_stands_where_an_older_one_was(played):
+    for side in (played["A"]["naive"], played["A"]["runner"]):
+        assert "Rome's result is made where an older one was freed" in said(side, "fault")
+
+
+def test_in_case_d_the_first_process_is_killed_and_the_flight_is_booked_once(played):
+    for side in (played["D"]["naive"], played["D"]["runner"]):
+        assert said(side, "process")[0].startswith("kill -9")
+        assert said(side, "call") == ['call_book: book({"flight":"LS 740"})']
+        assert side["effects"] == 1
+
+
+def test_a_result_that_is_still_held_keeps_its_address(monkeypatch, tmp_path):
+    monkeypatch.setattr(address_reused, "MOST_OBJECTS", 1_000)
+    stage = Stage("http://127.0.0.1:9/v1", tmp_path)
+    thermometer = address_reused.Thermometer(stage)
+    results = [_run(thermometer.temperature(city)) for city in ("Oslo", "Rome")]
+    assert id(results[0]) != id(results[1])
+    assert stage.lines == []
+
+
+def _run(coroutine):
+    try:
+        coroutine.send(None)
+    except StopIteration as returned:
+        return returned.value
+    raise AssertionError("it waits")
+
+
+def replaced(case, **changes):
+    fields = {name: getattr(case, name) for name in case.__struct_fields__}
+    return type(case)(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"naive": address_reused.runner}, "It came through: this shows nothing."),
+        ({"runner": address_reused.naive}, "Failed: this must not happen."),
+    ],
+)
+def test_the_exit_code_is_1_if_a_case_does_not_go_as_it_must(monkeypatch, changes, said):
+    monkeypatch.setitem(cases.CASES, "A", replaced(address_reused.CASE, **changes))
+    ran = lockstitch("demo", "a")
+    assert ran.code == app.FINDINGS
+    assert said in ran.out
+
+
+def test_a_side_that_the_fault_never_struck_shows_nothing():
+    case = address_reused.CASE
+    answer = {"role": "assistant", "content": address_reused.ANSWER}
+    struck = [Line("fault", "it broke")]
+
+    def played(lines):
+        common = {"lines": lines, "violations": {}, "effects": 0}
+        naive = Side(error=f"400 {WHOLE} call_1.", history=[], **common)
+        return Played(case=case, naive=naive, runner=Side(error=None, history=[answer], **common))
+
+    assert played(struck).as_expected
+    assert not played([]).naive_failed
+    assert not played([]).runner_held
+
+
+def test_without_a_terminal_the_sides_come_one_after_the_other():
+    ran = lockstitch("demo", "A")
+    assert ran.code == 0
+    assert ran.out.startswith("Case A: A re-used address\n")
+    naive, runner = ran.out.split("  The Runner\n")
+    assert f"    provider 400 {WHOLE} call_rome.\n" in naive
+    assert "    model    Rome is the warmest, with 24 degrees.\n    Held: every call" in runner
+    assert "\x1b" not in ran.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_the_sides_stand_side_by_side(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert app.run(["demo", "A"]) == 0
+    (titles,) = [line for line in terminal.getvalue().splitlines() if "A naive loop" in line]
+    assert "The Runner" in titles
+    assert WHOLE in terminal.getvalue()
+
+
+def test_a_case_that_does_not_exist_is_told_with_those_that_do():
+    ran = lockstitch("demo", "Z")
+    assert ran.code == app.TROUBLE
+    assert "there is no case 'Z'. Choose of: A, D." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("library_name", "extra"), [("openai", "openai"), ("aiohttp", "emulator"), ("apsw", "sqlite")]
+)
+def test_without_its_parts_it_says_what_to_install(tmp_path, library_name, extra):
+    (tmp_path / f"{library_name}.py").write_text(
+        f"raise ModuleNotFoundError(name={library_name!r})"
+    )
+    ran = program("demo", env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert ran.returncode == app.TROUBLE
+    assert f"demo needs {library_name}, which is not installed.".encode() in ran.stderr
+    assert extra.encode() in ran.stderr.split(b"lockstitch[")[1]

@@ -16,7 +16,6 @@ from lockstitch.store.errors import (
     CannotWrite,
     ClaimLost,
     ConversationBusy,
-    OutOfStep,
     StoreError,
 )
 from lockstitch.store.journal import CLAIM_SECONDS, Journal, JournalStale, kept_ledger
@@ -293,7 +292,8 @@ def test_the_first_failure_is_the_one_that_is_told():
             results = await asyncio.gather(
                 *(journal.append(fact) for fact in (A, B, C)), return_exceptions=True
             )
-            assert [type(result) for result in results] == [CannotWrite, OutOfStep, OutOfStep]
+            told = [type(result) for result in results]
+            assert told == [CannotWrite, JournalStale, JournalStale]
             with pytest.raises(JournalStale, match="The disk is full"):
                 await journal.append(A)
             await journal.reload()

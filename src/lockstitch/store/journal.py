@@ -87,9 +87,7 @@ class Journal:
         An illegal fact raises, and neither it nor those behind it are recorded. If the write
         fails, the journal is stale."""
         if self._stale is not None:
-            raise JournalStale(
-                f"{self.conversation} is stale ({self._stale}). Reload it, and plan again."
-            ) from self._stale
+            raise self._is_stale() from self._stale
         last = len(self.ledger)
         try:
             for fact in facts:
@@ -97,6 +95,11 @@ class Journal:
         finally:
             await self._keep()
         return last
+
+    def _is_stale(self) -> JournalStale:
+        return JournalStale(
+            f"{self.conversation} is stale ({self._stale}). Reload it, and plan again."
+        )
 
     async def _keep(self) -> None:
         ledger, after = self.ledger, self._kept
@@ -121,7 +124,10 @@ class Journal:
         try:
             await self._store.append(self._claim, after, new)
         except BaseException as error:
-            self._stale = self._stale or error  # the first says what happened; others follow it
+            if self._stale is not None and isinstance(error, StoreError):
+                # The first says what happened; this one only follows from it.
+                raise self._is_stale() from self._stale
+            self._stale = self._stale or error
             raise
 
     async def reload(self) -> None:

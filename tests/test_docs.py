@@ -183,6 +183,8 @@ def test_every_option_that_a_page_names_exists(page, capsys):
     run(["check", "--help"])
     run(["mend", "--help"])
     run(["emulate", "--help"])
+    run(["chat", "--help"])
+    run(["demo", "--help"])
     helped = capsys.readouterr().out
     for code in re.findall(r"`([^`\n]+)`", page.read_text()):
         if not code.startswith(("--", "lockstitch ")):

@@ -12,23 +12,24 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
 
 from lockstitch import check
-from lockstitch.cli import app, chat_shell, chat_tools
+from lockstitch.cli import app
 from lockstitch.cli.chat_lines import Lines
-from lockstitch.cli.chat_shell import shell
-from lockstitch.cli.chat_tools import Refused, Toolbox
 from lockstitch.emulator import call
 from lockstitch.store.journal import kept_ledger
 from lockstitch.store.opening import open_store
 from tests.cli.commands import PROGRAM, lockstitch, program
 
 TIMEOUT_SECONDS = 30
+
+END_OF_INPUT = b"\x04"
+"""What Ctrl-D sends."""
 
 
 @pytest.fixture
@@ -99,6 +100,20 @@ def test_a_thread_that_is_not_named_is_a_new_one(home, monkeypatch):
     ran = lockstitch("chat")
     assert ran.code == 0
     assert re.search(r"To go on: lockstitch chat chat-\d{8}-\d{6}\n", ran.out)
+
+
+def test_threads_are_kept_where_somebody_says(chat, home):
+    ran = chat("hello", options=["--store", "sqlite:///here.db"])
+    assert "Thread t in sqlite:///here.db." in ran.out
+    assert (home / "here.db").exists()
+
+
+def test_a_data_folder_that_cannot_be_made_is_told_with_what_to_do(chat, home, monkeypatch):
+    (home / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "file"))
+    ran = chat("hello")
+    assert ran.code == app.TROUBLE
+    assert "cannot be made: Not a directory. Choose where threads are kept: --store" in ran.err
 
 
 @pytest.mark.parametrize("mode", ["previous_response_id", "conversation", "full"])
@@ -195,7 +210,7 @@ def test_always_holds_for_one_tool_and_for_the_rest_of_the_chat(chat, home):
 
 
 def test_nobody_is_asked_about_a_tool_that_was_said_yes_to(chat, home):
-    ran = chat(WRITE, options=["--yes-to", "write-file"])
+    ran = chat(WRITE, options=["--yes-to", "run-shell,write-file"])
     assert "?  " not in ran.out
     assert (home / "a.txt").read_text() == "hi"
 
@@ -232,7 +247,7 @@ def running(*arguments):
         stderr=subprocess.PIPE,
     )
     try:
-        yield process
+        yield process, Printed(process.stdout.fileno())
     finally:
         process.kill()
         process.communicate()
@@ -243,26 +258,33 @@ def type_in(process, line):
     process.stdin.flush()
 
 
-def read_until(descriptor, words):
-    """What is printed until these words come."""
-    found, ends = b"", time.monotonic() + TIMEOUT_SECONDS
-    while words.encode() not in found:
-        ready, _, _ = select.select([descriptor], [], [], max(0, ends - time.monotonic()))
-        chunk = os.read(descriptor, 65_536) if ready else b""
-        assert chunk, f"{words!r} did not come: {found.decode()}"
-        found += chunk
-    return found.decode()
+class Printed:
+    """What a chat prints, up to the words that are waited for and no further."""
+
+    def __init__(self, descriptor):
+        self._descriptor = descriptor
+        self._rest = b""
+
+    def until(self, words):
+        ends = time.monotonic() + TIMEOUT_SECONDS
+        while words.encode() not in self._rest:
+            patience = max(0, ends - time.monotonic())
+            ready, _, _ = select.select([self._descriptor], [], [], patience)
+            chunk = os.read(self._descriptor, 65_536) if ready else b""
+            assert chunk, f"{words!r} did not come: {self._rest.decode()}"
+            self._rest += chunk
+        self._rest = self._rest.partition(words.encode())[2]
 
 
 SLEEP = shown("run_shell", {"command": "echo asleep; sleep 60"})
 
 
 def test_ctrl_c_stops_the_turn_and_the_thread_is_whole(home):
-    with running("t", "--yes-to", "run_shell") as process:
+    with running("t", "--yes-to", "run_shell") as (process, printed):
         type_in(process, SLEEP)
-        read_until(process.stdout.fileno(), "-> run_shell")
+        printed.until("-> run_shell")
         process.send_signal(signal.SIGINT)
-        read_until(process.stdout.fileno(), "Stopped. What was said and done until here is kept.")
+        printed.until("Stopped. What was said and done until here is kept.")
         out, err = process.communicate(b"and now?\n", timeout=TIMEOUT_SECONDS)
         assert (process.returncode, err) == (0, b"")
         assert b"You said: and now?" in out
@@ -272,11 +294,11 @@ def test_ctrl_c_stops_the_turn_and_the_thread_is_whole(home):
 
 
 def test_ctrl_c_once_more_leaves(home):
-    with running("t", "--yes-to", "run_shell") as process:
+    with running("t", "--yes-to", "run_shell") as (process, printed):
         type_in(process, SLEEP)
-        read_until(process.stdout.fileno(), "-> run_shell")
+        printed.until("-> run_shell")
         process.send_signal(signal.SIGINT)
-        read_until(process.stdout.fileno(), "Stopping")
+        printed.until("Stopping")
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_SECONDS) == app.INTERRUPTED
         assert process.stderr.read() == b""
@@ -284,18 +306,18 @@ def test_ctrl_c_once_more_leaves(home):
 
 
 def test_sigterm_stops_the_turn_and_leaves(home):
-    with running("t", "--yes-to", "run_shell") as process:
+    with running("t", "--yes-to", "run_shell") as (process, printed):
         type_in(process, SLEEP)
-        read_until(process.stdout.fileno(), "-> run_shell")
+        printed.until("-> run_shell")
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_SECONDS) == app.INTERRUPTED
     assert len(outputs()) == 1
 
 
 def test_after_kill_9_it_says_what_was_in_flight_and_does_not_run_it_twice(home, chat):
-    with running("t", "--yes-to", "run_shell") as process:
+    with running("t", "--yes-to", "run_shell") as (process, printed):
         type_in(process, shown("run_shell", {"command": "echo ran >> ran.txt; sleep 60"}))
-        read_until(process.stdout.fileno(), "-> run_shell")
+        printed.until("-> run_shell")
         wait_for(home / "ran.txt")
         process.kill()
         process.wait(TIMEOUT_SECONDS)
@@ -325,26 +347,27 @@ def forget_claims():
 
 
 def test_on_a_terminal_it_prompts_and_takes_nothing_typed_ahead_for_an_answer(home):
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execv(PROGRAM, [str(PROGRAM), "chat", "t"])
+    terminal, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "chat", "t"], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    printed = Printed(terminal)
     try:
-        read_until(terminal, "> ")
+        printed.until("> ")
         os.write(terminal, f"{WRITE}\ny\n".encode())
-        read_until(terminal, "Run it?")
+        printed.until("Run it?")
         assert not (home / "a.txt").exists()
         os.write(terminal, b"n\n")
-        read_until(terminal, "Never started")
-        read_until(terminal, "> ")
-        os.write(terminal, b"\x04")
-        read_until(terminal, "To go on: lockstitch chat t")
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        child = 0
+        printed.until("Never started")
+        printed.until("> ")
+        os.write(terminal, END_OF_INPUT)
+        printed.until("To go on: lockstitch chat t")
+        assert process.wait(TIMEOUT_SECONDS) == 0
         assert not (home / "a.txt").exists()
     finally:
-        if child:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+        process.kill()
+        process.wait()
         os.close(terminal)
 
 
@@ -361,156 +384,6 @@ def test_lines_come_in_order_and_end(tmp_path):
         return [first, *rest]
 
     assert asyncio.run(read()) == ["one", "twö", "three", None, None]
-
-
-# --- files -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tools(tmp_path):
-    """A working folder with ways out of it."""
-    folder, outside = tmp_path / "work", tmp_path / "outside"
-    folder.mkdir()
-    outside.mkdir()
-    (outside / "secret.txt").write_text("secret")
-    (folder / "file_link").symlink_to(outside / "secret.txt")
-    (folder / "folder_link").symlink_to(outside)
-    (folder / "dangling_link").symlink_to(outside / "new.txt")
-    (folder / "circle").symlink_to(folder / "circle")
-    return Toolbox(folder)
-
-
-WAYS_OUT = [
-    "../outside/secret.txt",
-    "file_link",
-    "folder_link/secret.txt",
-    "folder_link/new.txt",
-    "dangling_link",
-    "sub/../../outside/secret.txt",
-    "/etc/hostname",
-    "..",
-    "folder_link",
-    "a\0b",
-]
-
-
-@pytest.mark.parametrize("path", WAYS_OUT)
-def test_no_path_leads_out_of_the_folder(tools, tmp_path, path):
-    for use in (tools.read_file, tools.list_folder, lambda path: tools.write_file(path, "x")):
-        with pytest.raises(Refused, match=r"is outside the working folder|leads nowhere"):
-            use(path)
-    assert [each.name for each in (tmp_path / "outside").iterdir()] == ["secret.txt"]
-    assert (tmp_path / "outside" / "secret.txt").read_text() == "secret"
-
-
-def test_an_absolute_path_into_the_folder_is_a_path_into_the_folder(tools):
-    tools.write_file(str(tools.folder / "sub" / "a.txt"), "one\r\ntwo\n")
-    assert (tools.folder / "sub" / "a.txt").read_bytes() == b"one\r\ntwo\n"
-    assert tools.list_folder("sub") == "a.txt"
-
-
-def test_what_is_no_file_or_too_large_or_not_text_is_told(tools, monkeypatch):
-    monkeypatch.setattr(chat_tools, "LARGEST_FILE_BYTES", 10)
-    os.mkfifo(tools.folder / "pipe")
-    (tools.folder / "large").write_text("x" * 11)
-    (tools.folder / "picture").write_bytes(b"\xff\xd8")
-    for path, why in [
-        ("pipe", "There is no file"),
-        (".", "There is no file"),
-        ("missing", "There is no file"),
-        ("circle", "There is no file|leads nowhere"),
-        ("large", "larger than 10 bytes"),
-        ("picture", "is not text"),
-    ]:
-        with pytest.raises(Refused, match=why):
-            tools.read_file(path)
-    with pytest.raises(Refused, match="There is no folder"):
-        tools.list_folder("large")
-    with pytest.raises(Refused, match="is a folder"):
-        tools.write_file(".", "x")
-
-
-def test_a_long_folder_is_listed_in_part(tools, monkeypatch):
-    monkeypatch.setattr(chat_tools, "MOST_NAMES", 2)
-    for name in ("a", "b", "c"):
-        (tools.folder / "many" / name).mkdir(parents=True)
-    assert tools.list_folder("many") == "a/\nb/\n… and 1 more"
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tools, monkeypatch):
-    tools.write_file("sub/a.txt", "old")
-    (tools.folder / "sub" / "a.txt").chmod(0o640)
-    with pytest.raises(UnicodeEncodeError):
-        tools.write_file("sub/a.txt", "half a pair: \ud800")
-    assert tools.list_folder("sub") == "a.txt"
-    assert tools.read_file("sub/a.txt") == "old"
-    tools.write_file("sub/a.txt", "new")
-    assert (tools.folder / "sub" / "a.txt").stat().st_mode & 0o777 == 0o640
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "effect", "asks"),
-    [
-        ("read_file", {"path": "a"}, "read", False),
-        ("list_folder", {}, "read", False),
-        ("write_file", {"path": "a", "content": ""}, "idempotent", True),
-        ("run_shell", {"command": "ls"}, "once", True),
-    ],
-)
-def test_a_tool_declares_what_it_does_to_the_world(tools, name, arguments, effect, asks):
-    (made,) = [one for one in tools.tools if one.name == name]
-    assert (made.effect.value, made.asks_first(arguments)) == (effect, asks)
-
-
-# --- commands ----------------------------------------------------------------------------------
-
-
-def test_a_command_runs_in_the_folder_without_input(tmp_path):
-    assert asyncio.run(shell("pwd; cat; echo no >&2; exit 3", tmp_path, 10)) == (
-        f"{tmp_path}\nno\nExit code 3."
-    )
-
-
-def test_the_output_of_a_command_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(chat_shell, "MOST_SHELL_BYTES", 10)
-    said = asyncio.run(shell("head -c 300000 /dev/zero | tr '\\0' x", tmp_path, 10))
-    assert said == "xxxxxxxxxx\n… and 299,990 bytes more.\nExit code 0."
-
-
-def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path):
-    said = asyncio.run(shell("echo first; sleep 60 & echo $!; wait", tmp_path, 0.5))
-    first, child, ended = said.split("\n")
-    assert (first, ended) == ("first", "Stopped: it took longer than 0.5 seconds.")
-    assert is_gone(int(child))
-
-
-def test_what_a_command_leaves_running_is_ended_with_it(tmp_path):
-    child, _ = asyncio.run(shell("sleep 60 & echo $!", tmp_path, 10)).split("\n")
-    assert is_gone(int(child))
-
-
-def test_a_command_that_is_cancelled_gives_an_output(tmp_path):
-    async def cancelled():
-        running = asyncio.create_task(shell("touch begun; sleep 60", tmp_path, 60))
-        while not (tmp_path / "begun").exists():
-            await asyncio.sleep(0.01)
-        running.cancel()
-        return await running
-
-    assert asyncio.run(cancelled()) == "Stopped by the user."
-
-
-def is_gone(process):
-    """It was killed; whoever inherits it may take a moment to bury it."""
-    ends = time.monotonic() + TIMEOUT_SECONDS
-    while time.monotonic() < ends:
-        with suppress(FileNotFoundError, ProcessLookupError):
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-            if state not in "ZX":
-                time.sleep(0.01)
-                continue
-        return True
-    return False
 
 
 def test_without_its_parts_it_says_what_to_install(home, tmp_path):

@@ -60,6 +60,12 @@ def test_in_case_a_a_result_stands_where_an_older_one_was(played):
         assert "Rome's result is made where an older one was freed" in said(side, "fault")
 
 
+def test_in_case_a_the_naive_loop_drops_an_output_for_its_address(played):
+    (dropped,) = said(played["A"]["naive"], "loop")
+    assert dropped.startswith("call_rome: ")
+    assert all("call_rome" not in output for output in said(played["A"]["naive"], "output"))
+
+
 def test_in_case_d_the_first_process_is_killed_and_the_flight_is_booked_once(played):
     for side in (played["D"]["naive"], played["D"]["runner"]):
         assert said(side, "process")[0].startswith("kill -9")

@@ -1,8 +1,8 @@
 """Turns in processes that are killed at an exact point, and resumed by others.
 
 Run as `python -m tests.runner.killing URL`, a provider's for a first turn that imports everything.
-Then it reads `Life`s, one a line, and says how each ended. A life is a fork of this process, which
-has no thread or connection of its own: a start costs milliseconds. `killing_checks` has the rest."""
+Then it reads `Life`s, one a line, and says how each ended. A life is a fork of this process, and a
+start costs milliseconds. The rest is in `killing_checks`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -118,7 +118,7 @@ class _Here:
 
     folder: Path
     ends: Point | None = None
-    passed: Counter[str] = Counter()
+    passed: ClassVar[Counter[str]] = Counter()
     was_there = False
 
 

@@ -7,18 +7,19 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
+from urllib.request import Request, urlopen
 
 import msgspec
-from openai import OpenAI
 
 import lockstitch
 from lockstitch.core.calls import Life as LifeOfCall
 from lockstitch.core.outcomes import UNKNOWN_TEXT
 from lockstitch.emulator import ALWAYS, Script, Turn, call, reasoning, reply
 from lockstitch.testing import EmulatorThread
-from tests.runner.killing import Death, Effect, Life, Point, Report
+from tests.runner.killing import CallLeft, Death, Effect, Life, Point, Report
 
 USER = "Book the early flight."
 FINAL = "It is booked."
@@ -77,11 +78,19 @@ class Lives:
 
 
 def ended_and_resumed(
-    lives: Lives, emulator: EmulatorThread, folder: Path, mode: str, ends: Point
+    lives: Lives,
+    emulator: EmulatorThread,
+    folder: Path,
+    mode: str,
+    ends: Point,
+    *,
+    faults: Sequence[str] = (),
 ) -> bool:
     """A life that ends at a point, and one that finishes its turn; False if there was no such
     point. Everything that must be true is checked."""
     emulator.reset()
+    for fault in faults:
+        emulator.fault(fault)
     folder.mkdir()
     url = emulator.base_url
     first = Life(url=url, folder=str(folder), mode=mode, message=USER, ends=ends)
@@ -102,9 +111,10 @@ def ended_and_resumed(
     assert resumed.error is None, resumed.error
     if death.interrupted:
         check_left_in_order(resumed)
+    else:
+        check_nothing_was_given_up(resumed)
     check_resumed(resumed, done_before, effects(folder), told)
-    context = context_of(emulator, mode, resumed)
-    check_context(resumed, context)
+    check_context(resumed, context_of(emulator, mode, resumed))
     assert emulator.violations() == {}
     return True
 
@@ -113,6 +123,12 @@ def check_left_in_order(found: Report) -> None:
     """Who was only interrupted wrote down what became of everything that was under way."""
     assert found.in_flight == 0
     assert [one for one in found.calls if one.life is LifeOfCall.STARTED] == []
+
+
+def check_nothing_was_given_up(found: Report) -> None:
+    """Who was killed had no time to write that it does not know, or did not run, something."""
+    given = [one.output for one in found.calls if one.output is not None]
+    assert [output for output in given if output.startswith((UNKNOWN_TEXT, NOT_RUN))] == []
 
 
 def check_resumed(
@@ -126,37 +142,38 @@ def check_resumed(
     assert all(left[call_id].output is not None for call_id in told)
     outputs = outputs_of(resumed.history)
     for name in NAMES:
-        call_id = f"call_{name}"
-        mine = [effect for effect in done if effect.tool == name]
         before = [effect for effect in done_before if effect.tool == name]
-        was = left.get(call_id)
-        inside = was is not None and was.life is LifeOfCall.STARTED
-        said = outputs[call_id]
-        assert len({effect.key for effect in mine}) <= 1, mine
-        if inside and name == "book":
-            # Nobody may know whether it had its effect: it is not run again, and the model hears.
-            assert mine == before
-            assert len(mine) <= 1
+        after = [effect for effect in done if effect.tool == name]
+        call_id = f"call_{name}"
+        check_call(name, left.get(call_id), outputs[call_id], before, after)
+
+
+def check_call(
+    name: str, left: CallLeft | None, said: str, before: list[Effect], after: list[Effect]
+) -> None:
+    """What became of a call that was left so: what the model was told, and the effects it had."""
+    if left is not None and left.life is LifeOfCall.STARTED:
+        if name == "book":
+            # It may have had its effect: it is not run again, and the model hears of that.
             assert said == UNKNOWN_TEXT
-        elif said.startswith(UNKNOWN_TEXT):
-            # Interrupted in the middle, and written down as that.
-            assert was is not None
-            assert was.output == said
-            assert mine == before
-        elif said.startswith(NOT_RUN):
-            # Interrupted before it began.
-            assert was is not None
-            assert was.output == said
-            assert mine == []
-        elif inside:
-            assert len(mine) == len(before) + 1
-            assert mine[-1].attempt == 2
-            assert said == f"{name} by {mine[-1].process}"
+            assert after == before
+            assert len(after) <= 1
         else:
-            (effect,) = mine
-            assert said == f"{name} by {effect.process}"
-        if was is not None and was.output is not None:
-            assert said == was.output
+            assert len(after) == len(before) + 1
+            assert after[-1].attempt == 2
+            assert said == f"{name} by {after[-1].process}"
+            assert len({effect.key for effect in after}) == 1
+        return
+    if left is not None and left.output is not None:
+        assert said == left.output
+        assert after == before
+    if said.startswith(UNKNOWN_TEXT):
+        assert len(after) <= 1
+    elif said.startswith(NOT_RUN):
+        assert after == []
+    else:
+        (effect,) = after
+        assert said == f"{name} by {effect.process}"
 
 
 def check_context(resumed: Report, context: list[dict]) -> None:
@@ -175,14 +192,14 @@ def context_of(emulator: EmulatorThread, mode: str, resumed: Report) -> list[dic
     """What the provider has of the conversation; without the last word, where it keeps nothing."""
     if mode == "full":
         return emulator.requests("POST /v1/responses")[-1]["input"]
-    with OpenAI(base_url=emulator.base_url, api_key="any") as client:
-        if mode == "conversation":
-            assert resumed.conversation is not None
-            page = client.conversations.items.list(resumed.conversation, limit=100, order="asc")
-        else:
-            assert resumed.response is not None
-            page = client.responses.input_items.list(resumed.response, limit=100, order="asc")
-        return [item.model_dump(exclude_none=True) for item in page]
+    kept = f"conversations/{resumed.conversation}/items"
+    seen = f"responses/{resumed.response}/input_items"
+    path = kept if mode == "conversation" else seen
+    asked = Request(
+        f"{emulator.base_url}/{path}?limit=100&order=asc", headers={"Authorization": "Bearer any"}
+    )
+    with urlopen(asked) as answer:
+        return msgspec.json.decode(answer.read())["data"]
 
 
 def outputs_of(items: list[dict]) -> dict[str, str]:
@@ -193,11 +210,6 @@ def outputs_of(items: list[dict]) -> dict[str, str]:
             assert item["call_id"] not in outputs
             outputs[item["call_id"]] = item["output"]
     return outputs
-
-
-def unknown(items: list[dict]) -> set[str]:
-    """The calls of which the model was told that nobody knows their outcome."""
-    return {key for key, text in outputs_of(items).items() if text.startswith(UNKNOWN_TEXT)}
 
 
 def effects(folder: Path) -> list[Effect]:

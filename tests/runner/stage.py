@@ -6,8 +6,10 @@ import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 
+import anthropic
+import openai
 from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import AsyncOpenAI
 
 import lockstitch
 from lockstitch.core.facts import Mode
@@ -46,24 +48,34 @@ async def staged(*turns, **settings):
     """A stage with an emulator that says these turns."""
     script = Script(list(turns)) if turns else None
     # Nothing here is encrypted, and to read the certificates takes longer than most tests.
-    plain = DefaultAsyncHttpxClient(verify=False)
-    async with Emulator(script=script, **settings) as emulator:
-        url = emulator.base_url
-        async with AsyncOpenAI(base_url=url, api_key="any", http_client=plain) as client:
-            stage = Stage(emulator, client)
-            try:
-                yield stage
-            finally:
-                await stage.close()
+    async with (
+        Emulator(script=script, **settings) as emulator,
+        AsyncOpenAI(
+            base_url=emulator.base_url,
+            api_key="any",
+            http_client=openai.DefaultAsyncHttpxClient(verify=False),
+        ) as for_openai,
+        AsyncAnthropic(
+            base_url=emulator.url,
+            api_key="any",
+            http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
+        ) as for_anthropic,
+    ):
+        stage = Stage(emulator, for_openai, for_anthropic)
+        try:
+            yield stage
+        finally:
+            await stage.close()
 
 
 class Stage:
     """An emulator, a store, and the runners between them."""
 
-    def __init__(self, emulator, client):
+    def __init__(self, emulator, client, for_anthropic):
         self.emulator = emulator
         self.client = client
         self.store = MemoryStore()
+        self._anthropic = for_anthropic
         self._runners = []
 
     def runner(self, *tools, kind="responses", transport="http", **more):
@@ -71,19 +83,17 @@ class Stage:
         client = {
             "responses": lambda: self.client,
             "chat": lambda: OpenAIChat(self.client),
-            "messages": lambda: AsyncAnthropic(base_url=self.emulator.url, api_key="any"),
+            "messages": lambda: self._anthropic,
         }[kind]()
         more.setdefault("model", CLAUDE if kind == "messages" else MODEL)
         more.setdefault("store", self.store)
         made = Runner(client=client, tools=tools, websocket=transport == "websocket", **more)
-        self._runners.append((made, client))
+        self._runners.append(made)
         return made
 
     async def close(self):
-        for runner, client in self._runners:
+        for runner in self._runners:
             await runner.close()
-            if isinstance(client, AsyncAnthropic):
-                await client.close()
 
     # What happened
 
@@ -133,7 +143,8 @@ class Stage:
             return [item.model_dump() async for item in pages]
         if mode == Mode.FULL.value:
             # It keeps nothing: this is what the last request told it.
-            return self.sent()[-1]["input"]
+            last = self.sent()[-1]
+            return last.get("input") or last["messages"]
         last = self.emulator.responses.ids_stored()[-1]
         pages = self.client.responses.input_items.list(last, order="asc")
         return [item.model_dump() async for item in pages]
@@ -154,9 +165,18 @@ def text_of(events):
 
 
 def outputs_in(items):
-    """The call ids of the outputs among items, in order."""
-    return [item["call_id"] for item in items if item.get("type", "").endswith("call_output")]
+    """The call ids of the outputs among items of any dialect, in order."""
+    found = []
+    for item in items:
+        if item.get("type", "").endswith("call_output"):
+            found.append(item["call_id"])
+        elif item.get("role") == "tool":
+            found.append(item["tool_call_id"])
+        elif item.get("role") == "user" and isinstance(item["content"], list):
+            found += [part["tool_use_id"] for part in item["content"] if "tool_use_id" in part]
+    return found
 
 
 def calls_in(items):
+    """The call ids of the calls among items of the Responses API, in order."""
     return [item["call_id"] for item in items if item.get("type", "").endswith("_call")]

@@ -23,14 +23,15 @@ SLOW_SECONDS = 0.004
 def decide(asked):
     """Everything at once; or what comes behind the last output; or the last word."""
     if asked.output is None:
-        return reply(LATER) if asked.user != USER else _calling(NAMES)
+        return reply(LATER) if asked.user != USER else _calling(asked, NAMES)
     left = NAMES[NAMES.index(asked.tool) + 1 :]
-    return _calling(left) if left else reply(FINAL)
+    return _calling(asked, left) if left else reply(FINAL)
 
 
-def _calling(names):
+def _calling(asked, names):
+    thought = [reasoning("What is the wind?")] if asked.dialect == "responses" else []
     made = [call(name, {"city": "Oslo"}, call_id=f"call_{name}") for name in names]
-    return reply(reasoning("What is the wind?"), *made)
+    return reply(*thought, *made)
 
 
 THREE_CALLS = Turn(decide=decide, times=ALWAYS)
@@ -72,7 +73,10 @@ async def sail(stage, *, thread=THREAD, mode=None, **settings):
     assert text_of(events) == FINAL
     assert text_of(later) == LATER
     assert counting.effects == dict.fromkeys(NAMES, 1)
-    assert outputs_in(await stage.whole(thread)) == KEYS
+    history = await stage.whole(thread)
+    assert outputs_in(history) == KEYS
+    # What was said before a cut is said again, and is there once.
+    assert str(history).count(FINAL) == 1
     await provider_has_it_once(stage, mode, thread)
     return events
 
@@ -82,3 +86,4 @@ async def provider_has_it_once(stage, mode, thread=THREAD):
     context = await stage.context(mode, thread)
     assert outputs_in(context) == KEYS
     assert str(context).count(USER) == 1
+    assert str(context).count(FINAL) == 1

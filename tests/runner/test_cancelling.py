@@ -7,13 +7,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import aclosing
+from itertools import count
 
 import pytest
 
 from lockstitch.core.outcomes import UNKNOWN_TEXT, Outcome
 from lockstitch.emulator import call
-from lockstitch.runner import CallBegan, CallContext, CallEnded, ItemSaid, TextDelta
+from lockstitch.runner import CallBegan, CallContext, CallEnded, ItemSaid, TextDelta, backoff
 from tests.runner.stage import THREAD, of, outputs_in, played, staged, text_of, within
+from tests.runner.stage_three import (
+    FINAL,
+    KEYS,
+    LATER,
+    THREE_CALLS,
+    USER,
+    Counting,
+    provider_has_it_once,
+)
 
 SHORT_GRACE = 0.01
 LONG_GRACE = 60.0
@@ -222,6 +232,69 @@ def test_a_turn_that_is_left_in_the_middle_of_a_text_says_it_anew(transport, mod
             assert set(stage.broken()) <= {"conversation-locked"}
 
     within(run)
+
+
+@pytest.mark.parametrize("how", ["left", "cancelled"])
+@pytest.mark.parametrize(
+    ("transport", "mode"),
+    [
+        ("http", "previous_response_id"),
+        ("http", "conversation"),
+        ("websocket", "conversation"),
+        ("websocket", "full"),
+    ],
+)
+def test_a_turn_may_be_left_at_any_event_and_goes_on(transport, mode, how, monkeypatch):
+    monkeypatch.setattr(backoff, "FIRST_DELAY_SECONDS", 0.002)
+
+    async def run():
+        async with staged(THREE_CALLS) as stage:
+            for number in count():
+                stage.emulator.reset()
+                thread = f"thread-{number}"
+                counting = Counting()
+                settings = {"transport": transport, "mode": mode}
+                turn = stage.runner(*counting.tools, **settings).turn(thread, USER)
+                told = await _told(turn, number, how)
+                second = stage.runner(*counting.tools, **settings)
+                assert text_of(await played(second.turn(thread))) == FINAL
+                history = await stage.whole(thread)
+                assert outputs_in(history) == KEYS
+                assert str(history).count(FINAL) == 1
+                assert text_of(await played(second.turn(thread, "Thanks."))) == LATER
+                await provider_has_it_once(stage, mode, thread)
+                # Once; or not at all, and then the model was told that nobody knows.
+                assert set(counting.effects.values()) <= {1}
+                unknown = str(history).count(UNKNOWN_TEXT)
+                not_run = str(history).count("It was not run: it was cancelled.")
+                assert counting.effects.total() + unknown + not_run >= len(KEYS)
+                assert stage.broken().keys() <= {"conversation-locked"}
+                if told < number:
+                    break
+            assert number > 10
+
+    asyncio.run(run())
+
+
+async def _told(turn, number, how):
+    """Leave a turn after so many events; how many there were."""
+    told = 0
+
+    async def consume():
+        nonlocal told
+        async with aclosing(turn):
+            async for _ in turn:
+                if told == number:
+                    break
+                told += 1
+                if told == number and how == "cancelled":
+                    asyncio.current_task().cancel()
+
+    consumer = asyncio.create_task(consume())
+    await asyncio.wait([consumer])
+    if not consumer.cancelled():
+        consumer.result()
+    return told
 
 
 # --- leaving the loop --------------------------------------------------------------------------

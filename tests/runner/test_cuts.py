@@ -42,39 +42,59 @@ def no_backoff(monkeypatch):
 
 
 def _numbers(transport, mode, way):
-    """The events that are cut: all in one mode of each transport; in the others every eleventh,
-    from another one for each way."""
+    """The events that are cut: all in one mode of each transport; else every eleventh, beginning
+    with another one for each way."""
     fully = {"http": Mode.CHAIN, "websocket": Mode.CONVERSATION}[transport].value
-    if mode == fully and way.startswith("cut"):
+    if mode == fully and way.startswith("cut") and way.endswith("commit=no"):
         return count()
     return count(CASES.index((transport, mode, way)) % STRIDE, STRIDE)
 
 
 @pytest.mark.parametrize(("transport", "mode", "way"), CASES)
 def test_a_turn_ends_right_wherever_it_is_cut(transport, mode, way):
+    settings = {"transport": transport, "mode": mode}
+
     async def run():
         async with staged(THREE_CALLS) as stage:
             for answer, fewest in FEWEST_EVENTS.items():
                 for point in ("after=end", "before=first-byte"):
-                    assert await _survives(stage, way, point, answer, transport, mode)
+                    assert await _survives(stage, f"{way} {point}", answer, **settings)
                 for number in _numbers(transport, mode, way):
-                    if not await _survives(stage, way, f"before={number}", answer, transport, mode):
+                    if not await _survives(stage, f"{way} before={number}", answer, **settings):
                         break
                 assert number > fewest
 
     asyncio.run(run())
 
 
-async def _survives(stage, way, point, answer, transport, mode):
+@pytest.mark.parametrize("way", CUTS)
+@pytest.mark.parametrize("kind", ["chat", "messages"])
+def test_a_turn_of_another_dialect_ends_right_wherever_it_is_cut(kind, way):
+    async def run():
+        async with staged(THREE_CALLS) as stage:
+            for answer in (1, 2):
+                for point in ("after=end", "before=first-byte", "before=end"):
+                    fault = f"{way} {point}"
+                    assert await _survives(stage, fault, answer, path="", kind=kind, mode="full")
+                for number in count():
+                    fault = f"{way} before={number}"
+                    if not await _survives(stage, fault, answer, path="", kind=kind, mode="full"):
+                        break
+                assert number > 3
+
+    asyncio.run(run())
+
+
+async def _survives(stage, cut, answer, *, path="/v1/responses", **settings):
     """Play the turn; False if it was never cut."""
     stage.emulator.reset()
-    fault = f"{way} {point} path=/v1/responses request={answer}"
+    fault = f"{cut} path={path} request={answer}"
     stage.emulator.fault(fault)
     try:
         async with asyncio.timeout(CASE_SECONDS):
-            await sail(stage, thread=fault, transport=transport, mode=mode)
+            await sail(stage, thread=fault, **settings)
             assert stage.broken() == {}
     except BaseException as error:
-        error.add_note(f"{transport}, {mode}, {fault}")
+        error.add_note(f"{fault}, {settings}")
         raise
     return stage.struck() > 0

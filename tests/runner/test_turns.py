@@ -461,7 +461,9 @@ def test_an_incomplete_answer_is_the_end_of_the_turn_and_stays(kind):
         async with staged() as stage:
             stage.emulator.say("Once upon a", ends="incomplete")
             runner = stage.runner(kind=kind)
-            assert text_of(await played(runner.turn(THREAD, "Tell."))) == "Once upon a"
+            events = await played(runner.turn(THREAD, "Tell."))
+            assert text_of(events) == "Once upon a"
+            assert of(TurnEnded, events)[0].incomplete
             stage.emulator.say("time.")
             assert text_of(await played(runner.turn(THREAD, "Go on."))) == "time."
             assert "Once upon a" in str(await stage.whole())
@@ -484,6 +486,36 @@ def test_a_call_that_broke_off_in_an_incomplete_answer_is_not_run(mode):
             assert text_of(events) == "I see."
             assert text_of(await played(runner.turn(THREAD, "Sure?"))) == "Yes."
             assert (await stage.ledger()).unsettled() == []
+            assert stage.broken() == {}
+
+    within(run)
+
+
+# --- servers that are not quite right ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["previous_response_id", "full"])
+def test_a_server_may_give_all_its_answers_the_same_id(mode):
+    async def run():
+        async with staged() as stage:
+            runner = stage.runner(mode=mode)
+            for text in ("one", "two", "three"):
+                stage.emulator.reset()  # which begins with the same ids
+                events = await played(runner.turn(THREAD, text))
+                assert text_of(events) == f"You said: {text}"
+            assert str(await stage.whole()).count("You said") == 3
+
+    within(run)
+
+
+@pytest.mark.parametrize("kind", ["chat", "messages"])
+def test_ids_of_answers_do_not_matter_where_nothing_is_kept(kind):
+    async def run():
+        async with staged() as stage:
+            runner = stage.runner(add, kind=kind)
+            for _ in range(2):
+                stage.emulator.reset()
+                assert text_of(await played(runner.turn(THREAD, "hello"))) == "You said: hello"
             assert stage.broken() == {}
 
     within(run)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ MOST_SHELL_BYTES: Final = 64 * 1024
 the command does not wait for a reader."""
 
 DRAIN_SECONDS: Final = 1.0
-"""How long output is waited for when the command has ended: what it left running may hold the pipe
+"""How long output is waited for when the command has ended: what left its group may hold the pipe
 open for ever."""
 
 _CHUNK_BYTES: Final = 65_536
@@ -27,32 +28,49 @@ async def shell(command: str, folder: Path, seconds: float) -> str:
     """Run a command. What it printed until it was stopped is told too, and that it was stopped.
 
     A cancel ends the command, and is answered with an output: nobody has to guess."""
-    process = await asyncio.create_subprocess_shell(
-        command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        # A group of its own, to be ended as a whole; and Ctrl-C is ours to pass on.
-        start_new_session=True,
+    # A pipe of our own: asyncio's lets nobody know of the end while anything holds it open.
+    ours, theirs = os.pipe()
+    async with _read(ours) as printed:
+        try:
+            process = await asyncio.create_subprocess_shell(
+                command,
+                cwd=folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                # A group of its own, to be ended as a whole; and Ctrl-C is ours to pass on.
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
+        try:
+            async with asyncio.timeout(seconds):
+                ended = f"Exit code {await process.wait()}."
+        except TimeoutError:
+            ended = f"Stopped: it took longer than {seconds:g} seconds."
+        except asyncio.CancelledError:
+            ended = "Stopped by the user."
+        finally:
+            _kill(process)
+        await process.wait()
+    return f"{printed}{ended}"
+
+
+@asynccontextmanager
+async def _read(descriptor: int) -> AsyncIterator[_Printed]:
+    """What is printed into a pipe: all of it, or until nobody waits for it any longer."""
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb")
     )
     printed = _Printed()
-    assert process.stdout is not None
-    reading = asyncio.create_task(printed.read(process.stdout))
+    reading = asyncio.create_task(printed.read(stream))
     try:
-        async with asyncio.timeout(seconds):
-            code = await process.wait()
-        ended = f"Exit code {code}."
-    except TimeoutError:
-        ended = f"Stopped: it took longer than {seconds:g} seconds."
-    except asyncio.CancelledError:
-        ended = "Stopped by the user."
+        yield printed
+        await asyncio.wait([reading], timeout=DRAIN_SECONDS)
     finally:
-        _kill(process)
-        await process.wait()
-    await asyncio.wait([reading], timeout=DRAIN_SECONDS)
-    reading.cancel()
-    return f"{printed}{ended}"
+        reading.cancel()
+        transport.close()
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -28,7 +28,7 @@ from lockstitch.core.continuation import Reason, Refuse
 from lockstitch.ledgers import Ledger
 from lockstitch.runner import PendingCall, Runner, TurnFailed, Waiting
 from lockstitch.store.contract import Store
-from lockstitch.store.errors import ConversationBusy
+from lockstitch.store.errors import CannotOpen, ConversationBusy
 from lockstitch.store.journal import CLAIM_SECONDS, Journal
 from lockstitch.store.opening import open_store
 
@@ -262,5 +262,11 @@ def _own_store() -> str:
     """A file in the data folder of whoever runs this."""
     data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     folder = Path(data) / "lockstitch"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CannotOpen(
+            f"{folder} cannot be made: {problem.strerror}. Choose where threads are kept: --store"
+            " sqlite:///FILE"
+        ) from None
     return f"sqlite:///{folder / 'chat.db'}"

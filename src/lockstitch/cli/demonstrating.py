@@ -76,7 +76,7 @@ def _verdicts(played: Played) -> tuple[str, str]:
     if played.runner_held:
         effects = played.runner.effects
         once = "" if effects == 0 else f" The tool ran {_times(effects)}."
-        runner = f"Held: every call has its output, and nothing was refused.{once}"
+        runner = f"Held: every call has its output; no rule of the provider was broken.{once}"
     return naive, runner
 
 
@@ -129,6 +129,8 @@ def _column(lines: Sequence[Line], verdict: str, colour: str) -> Any:
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
+    table.add_column(min_width=WHO_WIDTH - 1)
+    table.add_column(overflow="fold")
     for line in lines:
         style = _STYLES.get(line.who, "")
         table.add_row(Text(line.who, style="dim"), Text(printable(line.text), style=style))

@@ -48,7 +48,7 @@ def chat(
     yes_to: Annotated[
         list[str] | None,
         typer.Option(
-            help="Do not ask before this tool runs; may be given again.",
+            help="Do not ask before this tool runs: write_file, run_shell; may be given again.",
             metavar="TOOL",
             show_default=False,
         ),
@@ -68,7 +68,7 @@ def chat(
         store=store,
         base_url=base_url,
         mode=mode.value,
-        yes_to=tuple(yes_to or ()),
+        yes_to=tuple(name.strip() for one in yes_to or () for name in one.split(",")),
     )
     raise typer.Exit(run(options))
 

@@ -72,6 +72,8 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
         if not results:
             return history
         fresh = {key: result for key, result in results.items() if id(result) not in sent}
+        for key in results.keys() - fresh.keys():
+            stage.tell("loop", f"{key}: its output has been sent, as its address says")
         outputs: list[Any] = [_output(key, result) for key, result in fresh.items()]
         for output in outputs:
             stage.tell_item(output)

@@ -27,7 +27,7 @@ class Line(Struct, frozen=True):
     """One thing that happened."""
 
     who: str
-    """``user``, ``model``, ``call``, ``output``, ``fault``, ``process`` or
+    """``user``, ``model``, ``call``, ``output``, ``loop``, ``fault``, ``process`` or
     ``provider``."""
     text: str
 
@@ -83,7 +83,7 @@ class Side(Struct, frozen=True, kw_only=True):
     effects: int
     """How often its tool did something to the world."""
     history: Sequence[Mapping[str, Any]]
-    """The conversation that it was left with."""
+    """The conversation that it came to; nothing, if it was refused."""
 
     @property
     def was_struck(self) -> bool:
@@ -97,7 +97,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 Loop = Callable[[Stage], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Plays its part, and gives the conversation that it is left with. What the provider refuses may be
+"""Plays its part, and gives the conversation that it came to. What the provider refuses is
 raised."""
 
 

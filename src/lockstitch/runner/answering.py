@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from lockstitch.core.calls import Call
+from lockstitch.core.errors import IllegalFact
 from lockstitch.core.exchanges import Standing
 from lockstitch.core.facts import (
     AnchorLost,
@@ -107,7 +108,11 @@ class Answering:
     async def _write(self, seq: Seq, heard: Opened | ItemDone | Ended) -> None:
         ledger = self._journal.ledger
         if isinstance(heard, Opened):
-            await self._journal.append(ResponseOpened(request=seq, id=heard.id))
+            try:
+                await self._journal.append(ResponseOpened(request=seq, id=heard.id))
+            except IllegalFact:
+                # Some compatible servers give two answers the same id. It names the first, then.
+                await self._journal.append(ResponseOpened(request=seq))
         elif isinstance(heard, ItemDone):
             said = await self._journal.append(item_completed(seq, heard.item))
             self._tell(ItemSaid(decoded(heard.item)))

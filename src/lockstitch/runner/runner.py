@@ -16,7 +16,7 @@ from typing import Any, Self
 from lockstitch.core.facts import Mode
 from lockstitch.ledgers.making import call_settled
 from lockstitch.runner.desk import Desk, OnUnknown
-from lockstitch.runner.errors import NoSuchCall
+from lockstitch.runner.errors import CannotContinue, NoSuchCall
 from lockstitch.runner.events import Event
 from lockstitch.runner.limits import GRACE_SECONDS, MOST_TOOLS_AT_ONCE, Budget
 from lockstitch.runner.shapes import leading_items, request_settings
@@ -167,7 +167,15 @@ class Runner:
             if one.thread == thread and one.is_left():
                 await one.stop()
         dialect = self._upstream.dialect
-        return await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
+        journal = await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
+        begun_in = journal.ledger.dialect.name
+        if begun_in != dialect:
+            await journal.close()
+            raise CannotContinue(
+                f"{thread} was begun in the dialect {begun_in}, and this client speaks {dialect}. "
+                "Go on with a client of the first kind, or begin another thread."
+            )
+        return journal
 
     async def close(self) -> None:
         """Stop the turns that are under way, as leaving their loops does; then let go of the

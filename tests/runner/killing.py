@@ -9,15 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -26,31 +23,22 @@ from openai import AsyncOpenAI
 from lockstitch.core.calls import Life as LifeOfCall
 from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import Mode
-from lockstitch.core.records import Record, decoded
 from lockstitch.ledgers import Ledger
-from lockstitch.runner import CallContext, CallEnded, Runner, TurnEnded, tool
-from lockstitch.store.contract import Claim
+from lockstitch.runner import CallEnded, Runner, TurnEnded
 from lockstitch.store.journal import CLAIM_SECONDS, kept_ledger
 from lockstitch.store.memory import MemoryStore
-from lockstitch.store.sqlite import SqliteStore
+from tests.runner.killing_points import (
+    PATIENCE_SECONDS,
+    TOOLS,
+    Here,
+    Point,
+    PointedStore,
+    passing,
+    written_down,
+)
 
 THREAD = "thread"
-PATIENCE_SECONDS = 20
-"""A life that takes longer hangs; it is ended, and its test fails."""
 GRACE_SECONDS = 5.0
-
-
-class Point(Struct, frozen=True):
-    """Where a life ends."""
-
-    where: str
-    """A write (`before append`), a fact (`after CallSettled`), the effect of a tool (`before book`)
-    or an event (`after CallBegan`)."""
-    nth: int = 1
-    signal: int = signal.SIGKILL
-
-    def __str__(self) -> str:
-        return f"{signal.Signals(self.signal).name} {self.where} {self.nth}"
 
 
 class Life(Struct, frozen=True, kw_only=True):
@@ -101,114 +89,7 @@ class Death(Struct, frozen=True):
     report: Report | None = None
 
 
-class Effect(Struct, frozen=True):
-    """What a tool did to the world."""
-
-    tool: str
-    key: str
-    process: int
-    attempt: int
-
-
-# --- points ------------------------------------------------------------------------------------
-
-
-class _Here:
-    """This life; the tools and the store below pass its points."""
-
-    folder: Path
-    ends: Point | None = None
-    passed: ClassVar[Counter[str]] = Counter()
-    was_there = False
-
-
-def passing(where: str) -> bool:
-    """Nobody passes the point at which this life ends. True for one who was only interrupted."""
-    _Here.passed[where] += 1
-    ends = _Here.ends
-    if ends is None or (ends.where, ends.nth) != (where, _Here.passed[where]):
-        return False
-    _Here.was_there = True
-    os.kill(os.getpid(), ends.signal)
-    return True
-
-
-def written_down(name: str, line: object) -> None:
-    """Add a line to a file in the folder of this life, outside the store, and sync it."""
-    file = os.open(_Here.folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    try:
-        os.write(file, msgspec.json.encode(line) + b"\n")
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-class PointedStore(SqliteStore):
-    """A store of which every write is two points, and every fact, too."""
-
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
-        written = ["append", *(type(decoded(record)).__name__ for record in records)]
-        for what in written:
-            passing(f"before {what}")
-        await super().append(claim, after, records)
-        for what in written:
-            passing(f"after {what}")
-
-
-# --- tools -------------------------------------------------------------------------------------
-
-
-def _effect(name: str, context: CallContext) -> str:
-    effect = Effect(name, context.key, os.getpid(), context.attempt)
-    written_down("effects", effect)
-    return f"{name} by {effect.process}"
-
-
-@tool
-def book(flight: str, context: CallContext) -> str:
-    """Book a flight. Interrupted, it ends all the same."""
-    passing("before book")
-    said = _effect("book", context)
-    passing("after book")
-    return said
-
-
-@tool(effect="idempotent")
-async def note(text: str, context: CallContext) -> str:
-    """Note something. Interrupted, it hangs until it is cancelled."""
-    if passing("before note"):
-        await asyncio.Event().wait()
-    said = _effect("note", context)
-    if passing("after note"):
-        await asyncio.Event().wait()
-    return said
-
-
-@tool(effect="read")
-def look(context: CallContext) -> str:
-    """Look. Interrupted, it ends when it is asked to."""
-    if passing("before look"):
-        context.wait(PATIENCE_SECONDS)
-    said = _effect("look", context)
-    if passing("after look"):
-        context.wait(PATIENCE_SECONDS)
-    return said
-
-
-@tool
-def exec_command(cmd: str) -> str:
-    """Run a command."""
-    ran = subprocess.run(cmd, shell=True, cwd=_Here.folder, capture_output=True, check=False)
-    passing("after exec_command")
-    return f"exit code {ran.returncode}\n{ran.stdout.decode()}"
-
-
-TOOLS = [book, note, look, exec_command]
-
-
 _clients: dict[str, AsyncOpenAI] = {}
-
-# --- lives -------------------------------------------------------------------------------------
 
 
 async def live(life: Life) -> Report:
@@ -238,7 +119,7 @@ async def live(life: Life) -> Report:
             unsettled=len(after.unsettled()),
             response=tip.id if isinstance(tip, Exchange) else None,
             conversation=after.conversation,
-            passed=_Here.was_there,
+            passed=Here.was_there,
         )
 
 
@@ -286,7 +167,7 @@ def _fork(life: Life) -> tuple[int, int]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.alarm(PATIENCE_SECONDS)
-        _Here.folder, _Here.ends = Path(life.folder), life.ends
+        Here.folder, Here.ends = Path(life.folder), life.ends
         report = asyncio.run(live(life))
         code = 0
     except KeyboardInterrupt:

@@ -19,7 +19,8 @@ from lockstitch.core.calls import Life as LifeOfCall
 from lockstitch.core.outcomes import UNKNOWN_TEXT
 from lockstitch.emulator import ALWAYS, Script, Turn, call, reasoning, reply
 from lockstitch.testing import EmulatorThread
-from tests.runner.killing import CallLeft, Death, Effect, Life, Point, Report
+from tests.runner.killing import CallLeft, Death, Life, Report
+from tests.runner.killing_points import Effect, Point
 
 USER = "Book the early flight."
 FINAL = "It is booked."

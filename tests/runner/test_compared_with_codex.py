@@ -14,8 +14,9 @@ from lockstitch.core.outcomes import UNKNOWN_TEXT
 from lockstitch.emulator import Script, call, reply
 from lockstitch.sessions.source import Source
 from lockstitch.testing import EmulatorThread
-from tests.runner.killing import Life, Point
+from tests.runner.killing import Life
 from tests.runner.killing_checks import Lives, outputs_of
+from tests.runner.killing_points import Point
 from tests.sessions.written import CAPTURES, DATA, messages
 
 NAME = "G_sigkill_tool_done_stream_open"

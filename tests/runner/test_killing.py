@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from lockstitch.testing import EmulatorThread
-from tests.runner.killing import Point
 from tests.runner.killing_checks import NAMES, ONE_BY_ONE, WHOLE, Lives, ended_and_resumed, script
+from tests.runner.killing_points import Point
 
 MODES = ("previous_response_id", "conversation", "full")
 STEP = 1 if os.environ.get("THOROUGH") else 3

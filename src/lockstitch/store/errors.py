@@ -36,7 +36,12 @@ class CannotWrite(StoreError):
 
 
 class ConversationBusy(StoreError):
-    """Another process holds the conversation."""
+    """Another process holds the conversation: ``owner``, by a claim with this ``token``."""
+
+    def __init__(self, message: str, *, owner: str = "", token: int = 0) -> None:
+        super().__init__(message)
+        self.owner = owner
+        self.token = token
 
 
 class ClaimLost(StoreError):

@@ -6,9 +6,6 @@ without reading it, so the journal is stale from then on: `reload` it, and plan 
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-import socket
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -18,10 +15,11 @@ from lockstitch.core.facts import AnyFact, Seq
 from lockstitch.core.records import Record
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.store.contract import Claim, Store
-from lockstitch.store.errors import ClaimLost, StoreError
+from lockstitch.store.errors import ClaimLost, ConversationBusy, StoreError
+from lockstitch.store.owners import is_gone, new_owner
 
 CLAIM_SECONDS = 30.0
-"""How long a conversation stays claimed after its writer died."""
+"""How long a conversation stays claimed after its writer died, where nobody can tell that."""
 
 RENEWALS_IN_A_CLAIM = 3
 """How often a claim is renewed before it would end: two may fail."""
@@ -69,8 +67,7 @@ class Journal:
 
         ``dialect`` is for one that begins. Raises `ConversationBusy` if another process holds it
         for longer than ``wait`` seconds."""
-        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        claim = await store.claim(conversation, owner=owner, seconds=seconds, wait=wait)
+        claim = await _claimed(store, conversation, seconds, wait)
         try:
             facts = [records.decoded(record) async for record in store.read(conversation)]
             ledger = Ledger.rebuilt(facts) if facts else Ledger(dialect)
@@ -170,6 +167,17 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _claimed(store: Store, conversation: str, seconds: float, wait: float) -> Claim:
+    """A claim of this process. One whose process is known to have ended is not waited for."""
+    owner = new_owner()
+    try:
+        return await store.claim(conversation, owner=owner, seconds=seconds)
+    except ConversationBusy as busy:
+        if is_gone(busy.owner):
+            await store.release(Claim(conversation, busy.owner, busy.token, 0))
+    return await store.claim(conversation, owner=owner, seconds=seconds, wait=wait)
 
 
 async def kept_ledger(store: Store, conversation: str) -> Ledger | None:

@@ -57,7 +57,9 @@ class MemoryStore:
                 if patience <= 0:
                     raise ConversationBusy(
                         f"Conversation {conversation!r} in {self.url} is held by"
-                        f" {kept.claim.owner} for {left:.1f} s more. Wait for it, or stop it."
+                        f" {kept.claim.owner} for {left:.1f} s more. Wait for it, or stop it.",
+                        owner=kept.claim.owner,
+                        token=kept.claim.token,
                     )
                 try:
                     async with asyncio.timeout(min(left, patience)):

@@ -18,15 +18,17 @@ async def claim(
     )
     if row is not None:
         return Claim(conversation, owner, row["token"], row["length"])
+    where = f"Conversation {conversation!r} in {url}"
     holder = await connection.fetchrow(QUERIES["holder"], key(conversation))
     if holder is None or holder["token"] is None:
-        left = "was held a moment ago. Try again."
-    else:
-        left = (
-            f"is held by {original(holder['owner'])} for {max(holder['seconds_left'], 0):.1f} s"
-            " more. Wait for it, or stop it."
-        )
-    raise ConversationBusy(f"Conversation {conversation!r} in {url} {left}")
+        raise ConversationBusy(f"{where} was held a moment ago. Try again.")
+    held_by = original(holder["owner"])
+    left = max(holder["seconds_left"], 0)
+    raise ConversationBusy(
+        f"{where} is held by {held_by} for {left:.1f} s more. Wait for it, or stop it.",
+        owner=held_by,
+        token=holder["token"],
+    )
 
 
 async def renew(connection: Connection, url: str, claim: Claim, *, seconds: float) -> None:

@@ -126,7 +126,9 @@ class Writing:
         if head.until is not None and head.until > self._moment:
             raise ConversationBusy(
                 f"Conversation {conversation!r} in {self._url} is held by {head.owner} for"
-                f" {head.until - self._moment:.1f} s more. Wait for it, or stop it."
+                f" {head.until - self._moment:.1f} s more. Wait for it, or stop it.",
+                owner=head.owner or "",
+                token=head.token or 0,
             )
         head.token = token = self._execute(QUERIES["next_token"]).get
         head.owner = owner

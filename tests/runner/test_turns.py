@@ -402,6 +402,26 @@ def test_a_filter_that_breaks_a_pair_is_refused_before_anything_is_sent():
     within(run)
 
 
+def test_the_mode_may_be_another_one_in_every_turn():
+    modes = ("previous_response_id", "conversation", "full", "conversation", "previous_response_id")
+
+    async def run():
+        async with staged() as stage:
+            for number, mode in enumerate(modes):
+                stage.emulator.say(adding(number, 1, f"call_{number}"))
+                stage.emulator.say(f"Answer {number}.")
+                runner = stage.runner(add, mode=mode)
+                events = await played(runner.turn(THREAD, f"Question {number}?"))
+                assert text_of(events) == f"Answer {number}."
+                context = str(await stage.context(mode))
+                for earlier in range(number + 1):
+                    assert context.count(f"Question {earlier}?") == 1
+            assert outputs_in(await stage.whole()) == [f"call_{n}" for n in range(len(modes))]
+            assert stage.broken() == {}
+
+    within(run)
+
+
 # --- budgets -----------------------------------------------------------------------------------
 
 

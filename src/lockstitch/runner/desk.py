@@ -197,8 +197,9 @@ class Desk:
         return call_settled_honestly(self._journal.ledger, call, evidence)
 
     async def _write(self, place: Place, fact: CallSettled, *, failed: bool = False) -> None:
-        # An output that a tool produced is durable before anything else happens to it.
-        await asyncio.shield(self._journal.append(fact))
+        # An output that a tool produced is durable before anything else happens to it. No shield:
+        # the journal has it, and goes on with the write, before it first waits.
+        await self._journal.append(fact)
         call = self._call(place)
         name = call.item.name or ""
         output = said_in(fact.item)

@@ -20,6 +20,7 @@ from lockstitch.store.errors import (
 )
 from lockstitch.store.journal import CLAIM_SECONDS, Journal, JournalStale, kept_ledger
 from lockstitch.store.memory import MemoryStore
+from lockstitch.store.opening import open_store
 from tests.turns import call, ledger_of, said, texts, turn, user
 
 A, B, C = (item_added(user(text)) for text in "abc")
@@ -592,5 +593,22 @@ def test_an_output_is_durable_the_moment_its_tool_ended(opened):
             plan = again.plan()
             assert [wire["output"] for wire in again.items(plan)] == ["done"]
             await journal.append(*request_prepared(again, plan))
+
+    asyncio.run(run())
+
+
+def test_a_write_that_the_end_of_a_loop_cancels_is_kept_and_leaves_the_journal_usable(tmp_path):
+    async def run():
+        async with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+            async with await Journal.open(store, "c") as journal:
+                writing = asyncio.create_task(journal.append(A))
+                await asyncio.sleep(0)
+                for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                    task.cancel()  # as asyncio.run does with all that is left
+                await asyncio.gather(writing, return_exceptions=True)
+                await journal.append(B)
+                facts = list(journal.ledger.facts)
+            kept = await kept_ledger(store, "c")
+            assert list(kept.facts) == facts
 
     asyncio.run(run())

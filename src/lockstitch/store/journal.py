@@ -112,14 +112,29 @@ class Journal:
             self._stale = error
             raise
         # Whoever waits for a write may be cancelled; the write is not.
-        writing = asyncio.create_task(self._write(after, new))
-        self._writing.add(writing)
-        writing.add_done_callback(self._writing.discard)
-        await asyncio.shield(writing)
+        await asyncio.shield(self._begin(after, new))
 
-    async def _write(self, after: int, new: Sequence[Record]) -> None:
+    def _begin(self, after: int, new: Sequence[Record]) -> asyncio.Task[None]:
+        begun: list[bool] = []
+
+        def ended(writing: asyncio.Task[None]) -> None:
+            self._writing.discard(writing)
+            if writing.cancelled() and not begun:
+                self._begin(after, new)  # cancelled before it could take its first step
+
+        writing = asyncio.create_task(self._write(after, new, begun))
+        self._writing.add(writing)
+        writing.add_done_callback(ended)
+        return writing
+
+    async def _write(self, after: int, new: Sequence[Record], begun: list[bool]) -> None:
+        begun.append(True)
         try:
             await self._store.append(self._claim, after, new)
+        except asyncio.CancelledError:
+            # The end of an event loop cancels this task as well. A store goes on with an append
+            # that nobody waits for; had it not, the next one would be out of step.
+            raise
         except BaseException as error:
             if self._stale is not None and isinstance(error, StoreError):
                 # The first says what happened; this one only follows from it.

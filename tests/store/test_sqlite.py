@@ -268,19 +268,19 @@ def test_many_old_conversations_are_forgotten_and_the_young_are_kept(path):
     asyncio.run(live())
 
 
-def test_what_is_found_comes_by_the_time_of_its_record(path):
+def test_what_was_written_last_is_found_first_whatever_time_it_bears(path):
     name = Name(Naming.RESPONSE, "resp_1")
 
     async def live() -> list[Found]:
         async with await SqliteStore.open(path) as store:
-            for conversation, at in (("middle", 2.0), ("newest", 3.0), ("oldest", 1.0)):
+            for conversation, at in (("first", 2.0), ("second", 3.0), ("third", 1.0)):
                 claim = await claimed(store, conversation)
                 await store.append(
                     claim, 0, [Record(seq, b"", None, (name,), at) for seq in (1, 2)]
                 )
             return await store.find(name)
 
-    order = ("newest", "middle", "oldest")
+    order = ("third", "second", "first")
     assert asyncio.run(live()) == [Found(name, seq) for name in order for seq in (2, 1)]
 
 

@@ -48,8 +48,6 @@ class Arranged(Struct):
 
 def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
     """The entries of these links; the calls of ``behind``, before them, want their outputs."""
-    if not links and isinstance(behind, Exchange):
-        return _outputs_behind(behind)
     entries: list[Seq] = []
     unsettled: list[Call] = []
     starts: list[int] = []
@@ -74,25 +72,12 @@ def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
         if said:
             flush(pending, wants, since)
         starts.append(len(entries))
-        entries += _entries_here(link, links[:n], behind)
+        entries += _entries_here(links, n, behind)
         if said:
             pending, wants = _waiting(link)
             since = n
     flush(pending, wants, since)
     return Arranged(entries, unsettled, starts)
-
-
-def _outputs_behind(exchange: Exchange) -> Arranged:
-    """What most turns send: the outputs of the calls that the last answer made."""
-    entries: list[Seq] = []
-    unsettled: list[Call] = []
-    for call in exchange.waiting:
-        if call.output is None:
-            if exchange.wants(call):
-                unsettled.append(call)
-        elif call.output not in entries:
-            entries.append(call.output)
-    return Arranged(entries, unsettled, [])
 
 
 def entries_of(link: Link) -> Sequence[Seq]:
@@ -106,13 +91,14 @@ def entries_of(link: Link) -> Sequence[Seq]:
     return ()
 
 
-def _entries_here(link: Link, before: Sequence[Link], behind: Link | None) -> Sequence[Seq]:
-    """The entries of a link, but for outputs that the provider gave to calls that are not here:
-    a compaction took them away."""
+def _entries_here(links: Sequence[Link], n: int, behind: Link | None) -> Sequence[Seq]:
+    """The entries of the nth link, but for outputs that the provider gave to calls that are not
+    here: a compaction took them away."""
+    link = links[n]
     entries = entries_of(link)
     if not isinstance(link, Exchange) or not link.answers:
         return entries
-    here = {one.seq for one in before}
+    here = {one.seq for one in links[:n]}
     held = [] if behind is None else [id_of(call) for call in _waiting(behind)[0]]
     stray = {
         seq

@@ -116,8 +116,6 @@ class Exchange(Struct, eq=False, gc=False):
     """Its context begins with something that we never saw."""
     passed: bool = False
     """A later answer was accepted before it was known what became of this one."""
-    abandoned: bool = False
-    """The conversation went on without what it said."""
 
     def __repr__(self) -> str:
         return f"<Exchange {self.seq} {self.id or ''} {self.standing.value}>"
@@ -131,6 +129,11 @@ class Exchange(Struct, eq=False, gc=False):
         """Does an answer that never ended count? Only where a call of it may have had its effect:
         then what the model said is evidence, and must not be forgotten."""
         return any(call.life is not Life.ANNOUNCED for call in self.calls)
+
+    @property
+    def abandoned(self) -> bool:
+        """Did the conversation go on without what it said?"""
+        return self.passed and not self.kept
 
     @property
     def counts(self) -> bool:

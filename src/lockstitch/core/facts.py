@@ -27,6 +27,7 @@ class By(Member):
     USER = "user"
     MODEL = "model"
     TOOL = "tool"
+    """Outputs that a tool gave are settled by it: they belong to their calls, and are no links."""
     IMPORT = "import"
     REWRITE = "rewrite"
     """The caller's filter, or a compaction: it was sent in place of others, and is on no path of

@@ -85,10 +85,6 @@ class Known:
         return item
 
     def parts(self, seq: Seq) -> Sequence[Item]:
-        """The core items of an entry."""
-        return self._parts[seq]
-
-    def parts_or_none(self, seq: Seq) -> Sequence[Item]:
         """The core items of an entry; none for a fact that holds no item."""
         return self._parts.get(seq, ())
 
@@ -166,6 +162,7 @@ class Known:
                 "calls": [_plain(call) for call in self.calls.values()],
                 "answered": {str(k): [c.seq for c in v] for k, v in self._answered.items()},
                 "rewrites": sorted(self._rewrites),
+                "conversation": self.conversation,
                 "lost_anchors": sorted(self.lost_anchors),
                 "adopted_anchor": self.adopted_anchor,
                 "shadowed": sorted(self.shadowed),

@@ -360,7 +360,7 @@ class Ledger(Known):
             exchange.adopted = False
         if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
-        self._abandon_before(exchange)
+        self._pass_by(exchange)
 
     def _compacted_at(self, exchange: Exchange) -> int | None:
         """Where in an answer the provider's own compaction stands, if no open call is before it."""
@@ -370,15 +370,14 @@ class Ledger(Known):
                 return at if all(call.seq > seq for call in exchange.open) else None
         return None
 
-    def _abandon_before(self, exchange: Exchange) -> None:
-        """Answers that broke off, and of which nothing was done, are over: it goes on without."""
+    def _pass_by(self, exchange: Exchange) -> None:
+        """Answers before it that broke off are over: the conversation goes on from this one."""
         link = self.links[exchange.parent]
         while link.seq != exchange.base and not isinstance(link, Beginning):
             if isinstance(link, Exchange):
                 if link.standing is Standing.ACCEPTED:
                     break
                 link.passed = not link.in_flight
-                link.abandoned = not link.kept
             link = self.links[link.parent]
 
     # --- what is gone --------------------------------------------------------------------------
@@ -427,6 +426,8 @@ class Ledger(Known):
         if self.tip != START:
             raise IllegalFact("An anchor that we never saw can only stand at the beginning.")
         _check_text(fact.anchor)
+        if fact.last_item is not None:
+            _check_text(fact.last_item)
         self.adopted_anchor = fact.anchor
         if fact.mode is Mode.CONVERSATION:
             self.conversation = fact.anchor

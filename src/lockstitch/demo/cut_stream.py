@@ -17,21 +17,13 @@ from typing import Any, Final
 from lockstitch.demo.playing import MODEL, Case, Line, Stage
 from lockstitch.emulator import call, reply
 from lockstitch.runner import CallEnded, Event, Retrying, Runner, tool
-from lockstitch.store.contract import Claim
-from lockstitch.store.sqlite import SqliteStore
+from lockstitch.store.journal import CLAIM_SECONDS
 
 ASKED: Final = "Book the early flight to Oslo."
 BOOKED: Final = "LS 740 is booked."
 
 CUT: Final = "cut after=response.output_item.done how=reset"
 """The call was said to its end, and `response.completed` was not."""
-
-BRIEF_SECONDS: Final = 0.2
-"""How long the dead process's claim on the thread holds. Half a minute is usual, and too long to
-wait for in a demonstration."""
-
-PATIENCE_SECONDS: Final = 10.0
-"""How long the next process waits for that claim to end, on a machine that is busy."""
 
 LIFE_SECONDS: Final = 60.0
 """A first process that lives longer than this was not cut."""
@@ -94,15 +86,14 @@ async def naive(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, 
 async def runner(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, Any]]:
     """The same tool, on a ledger: the output is on disk when the tool ends, whatever the stream
     does."""
-    store = await BriefClaims.open(stage.folder / "threads.db")
     runner = Runner(
         client=stage.client,
         model=MODEL,
         tools=[Desk(stage).book],
-        store=store,
-        wait=PATIENCE_SECONDS,
+        store=f"sqlite:///{stage.folder / 'threads.db'}",
+        wait=CLAIM_SECONDS,  # only where nobody can tell that the first process has ended
     )
-    async with store, runner:
+    async with runner:
         begun = bool(await runner.history("trip"))
         if not begun:
             stage.tell("user", ASKED)
@@ -114,15 +105,6 @@ async def runner(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str,
             if mortal and not left:
                 die(stage)
         return await runner.history("trip")
-
-
-class BriefClaims(SqliteStore):
-    """A store whose claims end soon after their holder died."""
-
-    async def claim(
-        self, conversation: str, *, owner: str, seconds: float, wait: float = 0
-    ) -> Claim:
-        return await super().claim(conversation, owner=owner, seconds=BRIEF_SECONDS, wait=wait)
 
 
 def die(stage: Stage) -> None:

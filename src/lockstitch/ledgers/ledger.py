@@ -51,12 +51,7 @@ class Ledger(ledger.Ledger):
         conversation: str | None = None,
     ) -> Plan:
         """What to send next; see `continuation`."""
-        try:
-            mode = Mode(mode)
-        except ValueError:
-            known = ", ".join(one.value for one in Mode)
-            raise UnknownMode(f"There is no mode {mode!r}. Choose one of: {known}.") from None
-        return continuation.plan(self, mode, tip=tip, conversation=conversation)
+        return continuation.plan(self, mode_named(mode), tip=tip, conversation=conversation)
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
@@ -75,3 +70,12 @@ class Ledger(ledger.Ledger):
         if sending.rekeyed is not None:
             return self.dialect.rekey(wire, 0, sending.rekeyed, sending.rekeyed + NEW_KEY)
         return wire
+
+
+def mode_named(mode: Mode | str) -> Mode:
+    """The way of continuing that a caller named."""
+    try:
+        return Mode(mode)
+    except ValueError:
+        known = ", ".join(one.value for one in Mode)
+        raise UnknownMode(f"There is no mode {mode!r}. Choose one of: {known}.") from None

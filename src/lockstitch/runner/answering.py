@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from lockstitch.core.calls import Call
-from lockstitch.core.errors import IllegalFact
 from lockstitch.core.exchanges import Standing
 from lockstitch.core.facts import (
     AnchorLost,
@@ -66,7 +65,7 @@ class Answering:
             await self._journal.append(*prepared, RequestSent(request=seq))
         except asyncio.CancelledError:
             unsent = RequestRejected(request=seq, reason="the turn was stopped before it was sent")
-            await asyncio.shield(self._journal.append(unsent))
+            await self._journal.append(unsent)
             raise
         try:
             ended = await self._hear(seq, self._upstream.stream(request))
@@ -77,7 +76,7 @@ class Answering:
             await self._write_failure(seq, request, failure)
             raise
         except BaseException:
-            await asyncio.shield(self._let_go(seq))
+            await self._let_go(seq)
             raise
         return ended
 
@@ -108,11 +107,10 @@ class Answering:
     async def _write(self, seq: Seq, heard: Opened | ItemDone | Ended) -> None:
         ledger = self._journal.ledger
         if isinstance(heard, Opened):
-            try:
-                await self._journal.append(ResponseOpened(request=seq, id=heard.id))
-            except IllegalFact:
-                # Some compatible servers give two answers the same id. It names the first, then.
-                await self._journal.append(ResponseOpened(request=seq))
+            # Some compatible servers give two answers the same id. It names the first, then.
+            named = ledger.response(heard.id) if heard.id is not None else None
+            own = heard.id if named is None or named.seq == seq else None
+            await self._journal.append(ResponseOpened(request=seq, id=own))
         elif isinstance(heard, ItemDone):
             said = await self._journal.append(item_completed(seq, heard.item))
             self._tell(ItemSaid(decoded(heard.item)))

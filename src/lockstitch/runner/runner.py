@@ -13,7 +13,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
+from lockstitch.core.errors import UnknownMode
 from lockstitch.core.facts import Mode
+from lockstitch.ledgers.ledger import mode_named
 from lockstitch.ledgers.making import call_settled
 from lockstitch.runner.desk import Desk, OnUnknown
 from lockstitch.runner.errors import CannotContinue, NoSuchCall
@@ -57,10 +59,10 @@ class Runner:
         self._upstream: Upstream = client if own else upstream_for(client, websocket=websocket)
         modes = self._upstream.modes
         default = Mode.CHAIN if Mode.CHAIN in modes else Mode.FULL
-        chosen = default if mode is None else Mode(mode)
+        chosen = default if mode is None else mode_named(mode)
         if chosen not in modes:
             offered = ", ".join(sorted(one.value for one in modes))
-            raise ValueError(f"This client has no mode {chosen.value!r}. It offers: {offered}.")
+            raise UnknownMode(f"This client has no mode {chosen.value!r}. It offers: {offered}.")
         self._setting = Setting(
             upstream=self._upstream,
             model=model,

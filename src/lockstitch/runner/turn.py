@@ -99,17 +99,12 @@ class Turn:
 
     async def _resume(self) -> None:
         """What was under way when an earlier process died was lost: nobody hears it any more."""
-        ledger = self._journal.ledger
         lost: list[AnyFact] = []
-        for link, _ in back(ledger.links, ledger.tip):
-            if not isinstance(link, Exchange):
-                continue
-            if link.standing is Standing.ANSWERING:
-                lost.append(ResponseEnded(request=link.seq, ending=Ending.CUT))
-            elif link.standing is Standing.SENT:
-                lost.append(RequestLost(request=link.seq, reason="the process ended"))
-            elif link.standing is Standing.ACCEPTED:
-                break
+        for exchange in self._journal.ledger.doubts():
+            if exchange.standing is Standing.ANSWERING:
+                lost.append(ResponseEnded(request=exchange.seq, ending=Ending.CUT))
+            elif exchange.standing is Standing.SENT:
+                lost.append(RequestLost(request=exchange.seq, reason="the process ended"))
         if lost:
             await self._journal.append(*lost)
 

@@ -83,7 +83,8 @@ class Store(Protocol):
         """Keep records behind the first ``after`` ones: all of them or none, synced to disk.
 
         Raises `ClaimLost` if another has taken over, `OutOfStep` if there are not exactly
-        ``after`` records, `CannotWrite` if the disk or the connection failed."""
+        ``after`` records, `CannotWrite` if the disk or the connection failed. One whose waiting is
+        cancelled is there whole, or not at all: the next append tells."""
         ...
 
     def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
@@ -91,7 +92,7 @@ class Store(Protocol):
         ...
 
     async def find(self, name: Name) -> list[Found]:
-        """Where this name stands, the newest first."""
+        """Where this name stands, what was written last first."""
         ...
 
     def conversations(self) -> AsyncIterator[Summary]:

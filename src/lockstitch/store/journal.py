@@ -105,7 +105,7 @@ class Journal:
         self._kept = len(ledger)
         try:
             new = [
-                records.encoded(seq, ledger.fact(seq), ledger.parts_or_none(seq))
+                records.encoded(seq, ledger.fact(seq), ledger.parts(seq))
                 for seq in range(after + 1, len(ledger) + 1)
             ]
         except BaseException as error:
@@ -132,8 +132,8 @@ class Journal:
         try:
             await self._store.append(self._claim, after, new)
         except asyncio.CancelledError:
-            # The end of an event loop cancels this task as well. A store goes on with an append
-            # that nobody waits for; had it not, the next one would be out of step.
+            # The end of an event loop cancels this task as well. The append may be there or not;
+            # the next one is refused as out of step if it is not.
             raise
         except BaseException as error:
             if self._stale is not None and isinstance(error, StoreError):

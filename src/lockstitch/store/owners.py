@@ -29,7 +29,8 @@ def is_gone(owner: str) -> bool:
         return False
     if world != _world() or _UNKNOWN in world:
         return False
-    return _started(int(pid)) != started
+    now = _started(int(pid))
+    return now != started if now != _UNKNOWN else not _is_there(int(pid))
 
 
 def _world() -> str:
@@ -38,6 +39,17 @@ def _world() -> str:
         return f"{_BOOT.read_text().strip()[:8]}.{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
         return _UNKNOWN
+
+
+def _is_there(pid: int) -> bool:
+    """Where what is known of other users' processes is hidden, at least that they live is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _started(pid: int) -> str:

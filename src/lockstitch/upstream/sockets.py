@@ -35,7 +35,7 @@ _frames: Final = msgspec.json.Decoder(_Frame)
 class Socket:
     """One connection. Answers come one after the other."""
 
-    __slots__ = ("_connection", "_errors", "_expires", "_heard", "_seconds", "newest")
+    __slots__ = ("_connection", "_errors", "_expires", "_heard", "_over", "_seconds", "newest")
 
     def __init__(self, connection: Any, seconds: float | None) -> None:
         self._connection = connection
@@ -43,6 +43,7 @@ class Socket:
         self._expires = time.monotonic() + OLDEST_SECONDS
         self._seconds = seconds
         self._heard = False
+        self._over = False
         self.newest: str | None = None
         """The response that the provider keeps with this connection."""
 
@@ -76,9 +77,11 @@ class Socket:
 
     async def is_usable(self) -> bool:
         """Is it open, young enough, and silent? Late words of the last answer are passed over; an
-        error between two answers is about the connection."""
-        if time.monotonic() > self._expires:
-            return False
+        error between two answers is about the connection, and once told it stays told."""
+        self._over = self._over or time.monotonic() > self._expires or not await self._is_silent()
+        return not self._over
+
+    async def _is_silent(self) -> bool:
         # Two turns of the loop: one reads what came, one hands it on.
         await asyncio.sleep(0)
         await asyncio.sleep(0)

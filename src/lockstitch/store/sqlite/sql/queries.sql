@@ -76,7 +76,7 @@ FROM names
 JOIN conversations ON conversations.id = names.conversation
 JOIN records ON records.conversation = names.conversation AND records.seq = names.seq
 WHERE names.id = ? AND names.naming = ?
-ORDER BY records.at DESC, names.seq DESC, names.conversation DESC;
+ORDER BY records.id DESC;
 
 -- name: summaries
 SELECT

@@ -30,6 +30,7 @@ _STYLES = {"fault": "yellow", "process": "yellow", "provider": "bold red", "outp
 def run(letters: Sequence[str], output: str) -> int:
     """Play these cases, or all; the exit code says whether each went as it must."""
     with needs("demo", "emulator", "openai", "sqlite"):
+        import lockstitch.store.sqlite  # noqa: F401  where the Runner keeps its threads
         from lockstitch.demo.cases import CASES
         from lockstitch.demo.playing import play
 

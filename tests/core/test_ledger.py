@@ -26,6 +26,7 @@ from lockstitch.core.facts import (
     ItemCompleted,
     ItemsRemoved,
     Mode,
+    Noted,
     Opened,
     Removal,
     RequestLost,
@@ -166,6 +167,7 @@ any_fact = st.one_of(
     ),
     st.builds(AnchorAdopted, mode=st.sampled_from(Mode), anchor=names),
     st.builds(AnchorLost, anchor=names),
+    st.builds(Noted, kind=names, note=st.binary(max_size=8)),
 )
 
 

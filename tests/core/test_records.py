@@ -23,6 +23,7 @@ from lockstitch.core.facts import (
     ItemCompleted,
     ItemsRemoved,
     Mode,
+    Noted,
     Opened,
     Removal,
     RequestPrepared,
@@ -53,6 +54,8 @@ texts = st.text(st.characters(codec="utf-8"), max_size=12)
 values = {
     "dialect": texts,
     "item": st.binary(max_size=40),
+    "kind": texts,
+    "note": st.binary(max_size=40),
     "by": st.sampled_from(By),
     "after": st.none() | seqs,
     "call": seqs,
@@ -99,10 +102,10 @@ def test_every_fact_comes_back_as_it_was_and_always_as_the_same_bytes(kind, data
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=examples(20))
 @given(data=st.data())
-def test_the_item_is_kept_apart_as_the_bytes_that_came(kind, data):
+def test_the_item_or_note_is_kept_apart_as_the_bytes_that_came(kind, data):
     fact = data.draw(facts_of(kind))
     record = encoded(1, fact)
-    assert record.body == getattr(fact, "item", None)
+    assert record.body == getattr(fact, "note", getattr(fact, "item", None))
     if kind in (ItemAdded, CallSettled, ItemCompleted):
         assert msgspec.json.decode(record.payload)["item"] == ""
 
@@ -167,6 +170,7 @@ def test_every_call_of_a_chat_message_is_a_name_once():
             (Name(Naming.CONVERSATION, "conv_0"),),
         ),
         (AnchorLost(anchor="resp_0"), ()),
+        (Noted(kind="asked", note=b"{}"), ()),
         (CallStarted(call=2), ()),
         (RequestSent(request=3), ()),
         (ResponseEnded(request=3), ()),

@@ -203,6 +203,14 @@ class AnchorLost(Fact, frozen=True, kw_only=True, tag="anchor_lost"):
     anchor: str
 
 
+class Noted(Fact, frozen=True, kw_only=True, tag="noted"):
+    """A driver wrote down something of its own. Nothing follows from it."""
+
+    kind: str
+    """What the note is about; its driver knows."""
+    note: bytes
+
+
 AnyFact: TypeAlias = (
     Opened
     | ItemAdded
@@ -219,4 +227,5 @@ AnyFact: TypeAlias = (
     | ItemsRemoved
     | AnchorAdopted
     | AnchorLost
+    | Noted
 )

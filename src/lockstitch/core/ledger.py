@@ -25,6 +25,7 @@ from lockstitch.core.facts import (
     ItemCompleted,
     ItemsRemoved,
     Mode,
+    Noted,
     Opened,
     Removal,
     RequestAccepted,
@@ -438,6 +439,9 @@ class Ledger(Known):
         _check_text(fact.anchor)
         self.lost_anchors.add(fact.anchor)
 
+    def _noted(self, seq: Seq, fact: Noted) -> None:
+        _check_text(fact.kind)
+
 
 def _stays_behind(parts: Sequence[Item]) -> bool:
     """Is this reasoning without its content: a reference to what only the provider has?"""
@@ -482,4 +486,5 @@ _TAKE: Final[dict[type, _Take]] = {
     ItemsRemoved: Ledger._removed,
     AnchorAdopted: Ledger._adopted,
     AnchorLost: Ledger._anchor_lost,
+    Noted: Ledger._noted,
 }

@@ -1,4 +1,4 @@
-"""How a fact is kept: a small payload, the bytes of its item as they came, and its names.
+"""How a fact is kept: a small payload, the bytes of its item or note as they came, and its names.
 
 Stores keep records and know nothing of facts. Encoding is deterministic, and decoding gives back
 an equal fact."""
@@ -20,6 +20,7 @@ from lockstitch.core.facts import (
     ItemAdded,
     ItemCompleted,
     Mode,
+    Noted,
     RequestPrepared,
     ResponseOpened,
     Seq,
@@ -51,9 +52,9 @@ class Record(Struct, frozen=True, gc=False):
 
     seq: Seq
     payload: bytes
-    """The fact without its item, as JSON."""
+    """The fact without its item or note, as JSON."""
     body: bytes | None = None
-    """The item, as the bytes that came."""
+    """The item or note, as the bytes that came."""
     names: tuple[Name, ...] = ()
     """The ids it can be found by."""
     at: float | None = None
@@ -64,6 +65,7 @@ SEALED = b"\0LS"
 """What the payload of an encrypted record begins with: no JSON does. `lockstitch.store` seals."""
 
 _WITH_ITEM = (ItemAdded, CallSettled, ItemCompleted)
+_WITH_BODY = (*_WITH_ITEM, Noted)
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
 
@@ -73,6 +75,8 @@ def encoded(seq: Seq, fact: AnyFact, parts: Sequence[Item] = ()) -> Record:
     if isinstance(fact, _WITH_ITEM):
         bare = msgspec.structs.replace(fact, item=b"")
         return Record(seq, _encoder.encode(bare), fact.item, _names(parts))
+    if isinstance(fact, Noted):
+        return Record(seq, _encoder.encode(msgspec.structs.replace(fact, note=b"")), fact.note)
     return Record(seq, _encoder.encode(fact), None, _own_names(fact))
 
 
@@ -90,12 +94,14 @@ def decoded(record: Record) -> AnyFact:
             f"Entry {record.seq} cannot be read: {error}. It was written by a newer version of "
             "Lockstitch, or is damaged. Upgrade, or restore a backup."
         ) from None
-    if not isinstance(fact, _WITH_ITEM):
+    if not isinstance(fact, _WITH_BODY):
         return fact  # type: ignore[no-any-return]
     if record.body is None:
         raise UnreadableRecord(
             f"Entry {record.seq} has lost its item. Restore the store from a backup."
         )
+    if isinstance(fact, Noted):
+        return msgspec.structs.replace(fact, note=record.body)
     return msgspec.structs.replace(fact, item=record.body)
 
 

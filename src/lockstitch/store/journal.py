@@ -6,7 +6,7 @@ without reading it, so the journal is stale from then on: `reload` it, and plan 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -69,7 +69,8 @@ class Journal:
         for longer than ``wait`` seconds."""
         claim = await _claimed(store, conversation, seconds, wait)
         try:
-            facts = [records.decoded(record) async for record in store.read(conversation)]
+            found = store.read(conversation) if claim.length else _nothing()
+            facts = [records.decoded(record) async for record in found]
             ledger = Ledger.rebuilt(facts) if facts else Ledger(dialect)
         except BaseException:
             await store.release(claim)
@@ -193,6 +194,12 @@ async def _claimed(store: Store, conversation: str, seconds: float, wait: float)
         if is_gone(busy.owner):
             await store.release(Claim(conversation, busy.owner, busy.token, 0))
     return await store.claim(conversation, owner=owner, seconds=seconds, wait=wait)
+
+
+async def _nothing() -> AsyncIterator[Record]:
+    """A conversation that has just begun need not be read."""
+    for record in ():
+        yield record
 
 
 async def kept_ledger(store: Store, conversation: str) -> Ledger | None:

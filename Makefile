@@ -6,12 +6,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODEX := .codex-cli/node_modules/.bin/codex
 
-.PHONY: run test test-codex check format bench lock clean help
+.PHONY: run examples test test-codex check format bench soak lock clean help
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: $(READY) ## Check the example sessions and show what is wrong with them
+run: $(READY) ## The gateway; without OPENAI_API_KEY on an emulator, so that it answers at once
+	@$(BIN)/lockstitch serve
+
+examples: $(READY) ## Check the example sessions and show what is wrong with them
 	@$(BIN)/lockstitch check examples --statistics || test $$? -eq 1
 	@echo
 	@echo "Try: $(BIN)/lockstitch mend --diff examples/codex-killed.jsonl"

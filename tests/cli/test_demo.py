@@ -31,7 +31,7 @@ def said(side, who):
 
 
 def test_all_cases_are_played_if_none_is_named(played):
-    assert list(played) == list(cases.CASES) == ["A", "D"]
+    assert list(played) == list(cases.CASES) == ["A", "C", "D"]
     assert all(one["as_expected"] for one in played.values())
 
 
@@ -43,9 +43,9 @@ def test_the_naive_loop_is_refused_in_the_words_of_the_provider(played, letter):
     assert said(side, "provider") == [side["error"]]
 
 
-@pytest.mark.parametrize("letter", ["A", "D"])
-def test_the_runner_meets_the_same_fault_and_its_conversation_is_whole(played, letter):
-    side = played[letter]["runner"]
+@pytest.mark.parametrize("letter", ["A", "C", "D"])
+def test_lockstitch_meets_the_same_fault_and_its_conversation_is_whole(played, letter):
+    side = played[letter]["lockstitch"]
     assert said(side, "fault")
     assert (side["error"], side["violations"]) == (None, {})
     assert library.check(side["history"]) == []
@@ -56,7 +56,7 @@ def test_the_runner_meets_the_same_fault_and_its_conversation_is_whole(played, l
 
 
 def test_in_case_a_a_result_stands_where_an_older_one_was(played):
-    for side in (played["A"]["naive"], played["A"]["runner"]):
+    for side in (played["A"]["naive"], played["A"]["lockstitch"]):
         assert "Rome's result is made where an older one was freed" in said(side, "fault")
 
 
@@ -66,8 +66,15 @@ def test_in_case_a_the_naive_loop_drops_an_output_for_its_address(played):
     assert all("call_rome" not in output for output in said(played["A"]["naive"], "output"))
 
 
+def test_in_case_c_the_proxy_sends_an_output_without_its_call(played):
+    side = played["C"]["naive"]
+    assert side["error"].startswith("400 No tool call found for function call output")
+    assert side["violations"] == {"output-without-call": 1}
+    assert said(side, "proxy") == ["the anchor is lost: the same input again, without it"]
+
+
 def test_in_case_d_the_first_process_is_killed_and_the_flight_is_booked_once(played):
-    for side in (played["D"]["naive"], played["D"]["runner"]):
+    for side in (played["D"]["naive"], played["D"]["lockstitch"]):
         assert said(side, "process")[0].startswith("kill -9")
         assert said(side, "call") == ['call_book: book({"flight":"LS 740"})']
         assert side["effects"] == 1
@@ -99,7 +106,7 @@ def replaced(case, **changes):
     ("changes", "said"),
     [
         ({"naive": address_reused.runner}, "It came through: this shows nothing."),
-        ({"runner": address_reused.naive}, "Failed: this must not happen."),
+        ({"lockstitch": address_reused.naive}, "Failed: this must not happen."),
     ],
 )
 def test_the_exit_code_is_1_if_a_case_does_not_go_as_it_must(monkeypatch, changes, said):
@@ -117,11 +124,11 @@ def test_a_side_that_the_fault_never_struck_shows_nothing():
     def played(lines):
         common = {"lines": lines, "violations": {}, "effects": 0}
         naive = Side(error=f"400 {WHOLE} call_1.", history=[], **common)
-        return Played(case=case, naive=naive, runner=Side(error=None, history=[answer], **common))
+        return Played(case=case, naive=naive, lockstitch=Side(error=None, history=[answer], **common))
 
     assert played(struck).as_expected
     assert not played([]).naive_failed
-    assert not played([]).runner_held
+    assert not played([]).held
 
 
 def test_without_a_terminal_the_sides_come_one_after_the_other():
@@ -153,7 +160,7 @@ def test_on_a_terminal_the_sides_stand_side_by_side(monkeypatch):
 def test_a_case_that_does_not_exist_is_told_with_those_that_do():
     ran = lockstitch("demo", "Z")
     assert ran.code == app.TROUBLE
-    assert "there is no case 'Z'. Choose of: A, D." in ran.err
+    assert "there is no case 'Z'. Choose of: A, C, D." in ran.err
 
 
 @pytest.mark.parametrize(

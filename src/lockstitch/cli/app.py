@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from lockstitch.cli.runner_commands import chat, demo
+from lockstitch.cli.serve_commands import key, serve
 from lockstitch.cli.store_commands import store
 from lockstitch.core.errors import LockstitchError
 
@@ -241,6 +242,8 @@ def emulate(
     raise typer.Exit(run(options))
 
 
+app.command()(serve)
+app.command()(key)
 app.command()(chat)
 app.command()(demo)
 

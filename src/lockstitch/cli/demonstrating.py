@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 WHO_WIDTH = 9
 """The longest of the words for who did something, and a space."""
 
-NAIVE, RUNNER = "A naive loop", "The Runner"
-
 _STYLES = {"fault": "yellow", "process": "yellow", "provider": "bold red", "output": "green"}
 
 
 def run(letters: Sequence[str], output: str) -> int:
     """Play these cases, or all; the exit code says whether each went as it must."""
-    with needs("demo", "emulator", "openai", "sqlite"):
+    with needs("demo", "emulator", "gateway", "openai", "sqlite"):
         import lockstitch.store.sqlite  # noqa: F401  where the Runner keeps its threads
         from lockstitch.demo.cases import CASES
         from lockstitch.demo.playing import play
@@ -53,7 +51,7 @@ def _plain(played: Played) -> dict[str, Any]:
         "case": played.case.letter,
         "title": played.case.title,
         "naive": _plain_side(played.naive) | {"failed": played.naive_failed},
-        "runner": _plain_side(played.runner) | {"held": played.runner_held},
+        "lockstitch": _plain_side(played.lockstitch) | {"held": played.held},
         "as_expected": played.as_expected,
     }
 
@@ -72,13 +70,13 @@ def _verdicts(played: Played) -> tuple[str, str]:
     """What is to be said of each side."""
     naive = "It came through: this shows nothing."
     if played.naive_failed:
-        naive = "Failed: the output of a call never reached the provider."
-    runner = "Failed: this must not happen. Please report it."
-    if played.runner_held:
-        effects = played.runner.effects
+        naive = f"Failed: {played.case.lost}"
+    held = "Failed: this must not happen. Please report it."
+    if played.held:
+        effects = played.lockstitch.effects
         once = "" if effects == 0 else f" The tool ran {_times(effects)}."
-        runner = f"Held: every call has its output; no rule of the provider was broken.{once}"
-    return naive, runner
+        held = f"Held: every call has its output; no rule of the provider was broken.{once}"
+    return naive, held
 
 
 def _times(count: int) -> str:
@@ -95,7 +93,7 @@ def _show(played: Played) -> None:
 def _show_lines(played: Played) -> None:
     case = played.case
     print(f"Case {case.letter}: {case.title}\n{case.story}")
-    sides = zip((NAIVE, RUNNER), (played.naive, played.runner), _verdicts(played), strict=True)
+    sides = zip(case.names, (played.naive, played.lockstitch), _verdicts(played), strict=True)
     for name, side, verdict in sides:
         print(f"\n  {name}")
         for line in side.lines:
@@ -114,10 +112,10 @@ def _show_columns(played: Played) -> None:
     case = played.case
     # Panels of one width, so that columns are made of them where there is room for two.
     width = max(40, (console.width - 1) // 2)
-    naive, runner = _verdicts(played)
+    naive, held = _verdicts(played)
     panels = [
-        Panel(_column(played.naive.lines, naive, "red"), title=NAIVE, width=width),
-        Panel(_column(played.runner.lines, runner, "green"), title=RUNNER, width=width),
+        Panel(_column(played.naive.lines, naive, "red"), title=case.names[0], width=width),
+        Panel(_column(played.lockstitch.lines, held, "green"), title=case.names[1], width=width),
     ]
     console.print(Text(f"Case {case.letter}: {case.title}", style="bold"))
     console.print(Text(case.story))

@@ -9,12 +9,16 @@ from typing import Final
 from lockstitch.core.errors import LockstitchError
 
 EXTRAS: Final = {
-    "aiohttp": "emulator",
-    "yaml": "emulator",
-    "openai": "openai",
-    "apsw": "sqlite",
+    "aiohttp": ("emulator", "gateway"),
+    "yaml": ("emulator",),
+    "openai": ("openai",),
+    "apsw": ("sqlite", "gateway"),
+    "httptools": ("gateway",),
+    "picows": ("gateway",),
+    "prometheus_client": ("gateway",),
+    "structlog": ("gateway",),
 }
-"""Which extra brings which library."""
+"""Which extras bring which library."""
 
 
 class PartMissing(LockstitchError):
@@ -28,7 +32,7 @@ def needs(command: str, *extras: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as missing:
         library = (missing.name or "").partition(".")[0]
-        if EXTRAS.get(library) not in extras:
+        if not set(EXTRAS.get(library, ())) & set(extras):
             raise
         raise PartMissing(
             f"{command} needs {library}, which is not installed."

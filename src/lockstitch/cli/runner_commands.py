@@ -76,13 +76,13 @@ def chat(
 def demo(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(help="Their letters: A, D; default: all.", show_default=False),
+        typer.Argument(help="Their letters: A, C, D; default: all.", show_default=False),
     ] = None,
     output: Said = Output.text,
 ) -> None:
-    """Play the founding cases: a naive loop and the Runner, with the same script and fault.
+    """Play the founding cases without Lockstitch and with it, with the same script and fault.
 
-    Exit code 0: the Runner held and the naive loop failed, 1: it was not so, 2: it could not be
+    Exit code 0: Lockstitch held and the other failed, 1: it was not so, 2: it could not be
     played."""
     from lockstitch.cli.demonstrating import run
 

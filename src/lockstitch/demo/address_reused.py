@@ -117,7 +117,7 @@ CASE: Final = Case(
         ANSWER,
     ],
     naive=naive,
-    runner=runner,
+    lockstitch=runner,
     refusal="No tool output found for function call",
     effects=_none,
     wanted_effects=0,

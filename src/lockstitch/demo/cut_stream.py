@@ -156,7 +156,7 @@ CASE: Final = Case(
     " process is killed, and another one resumes.",
     script=[reply(call("book", {"flight": "LS 740"}, call_id="call_book"), faults=[CUT]), BOOKED],
     naive=_in_two_lives("naive"),
-    runner=_in_two_lives("runner"),
+    lockstitch=_in_two_lives("runner"),
     refusal="No tool output found for function call",
     effects=bookings,
     wanted_effects=1,

@@ -23,11 +23,18 @@ KEY: Final = "any"
 """The emulator takes every key."""
 
 
+_LOOKED_FOR: Final = frozenset({"not-found", "anchor-not-found"})
+
+
+def _nothing() -> None:
+    return None
+
+
 class Line(Struct, frozen=True):
     """One thing that happened."""
 
     who: str
-    """``user``, ``model``, ``call``, ``output``, ``loop``, ``fault``, ``process`` or
+    """``user``, ``model``, ``call``, ``output``, ``loop``, ``proxy``, ``fault``, ``process`` or
     ``provider``."""
     text: str
 
@@ -42,6 +49,8 @@ class Stage:
         self.client = AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0)
         self.base_url = base_url
         self.folder = folder
+        self.forget: Callable[[], None] = _nothing
+        """Makes the provider lose everything."""
         self.lines: list[Line] = []
         self._told = told
 
@@ -110,7 +119,11 @@ class Case(Struct, frozen=True, kw_only=True):
     script: Sequence[Reply | Draft | str]
     """What the model says, to either loop."""
     naive: Loop
-    runner: Loop
+    lockstitch: Loop
+    names: tuple[str, str] = ("A naive loop", "The Runner")
+    """What the two are."""
+    lost: str = "the output of a call never reached the provider."
+    """What that came to."""
     refusal: str
     """What the provider says to the naive loop, if this case is one."""
     effects: Callable[[Path], int]
@@ -123,7 +136,7 @@ class Played(Struct, frozen=True, kw_only=True):
 
     case: Case
     naive: Side
-    runner: Side
+    lockstitch: Side
 
     @property
     def naive_failed(self) -> bool:
@@ -131,19 +144,19 @@ class Played(Struct, frozen=True, kw_only=True):
         return self.naive.was_struck and self.case.refusal in (self.naive.error or "")
 
     @property
-    def runner_held(self) -> bool:
-        said = self.runner.history[-1:]
+    def held(self) -> bool:
+        said = self.lockstitch.history[-1:]
         return (
-            self.runner.was_struck
-            and self.runner.is_whole
-            and self.runner.effects == self.case.wanted_effects
+            self.lockstitch.was_struck
+            and self.lockstitch.is_whole
+            and self.lockstitch.effects == self.case.wanted_effects
             and bool(said)
             and text_of(said[0]) == self.case.script[-1]
         )
 
     @property
     def as_expected(self) -> bool:
-        return self.naive_failed and self.runner_held
+        return self.naive_failed and self.held
 
 
 async def play(case: Case) -> Played:
@@ -151,7 +164,7 @@ async def play(case: Case) -> Played:
     return Played(
         case=case,
         naive=await _played(case, case.naive),
-        runner=await _played(case, case.runner),
+        lockstitch=await _played(case, case.lockstitch),
     )
 
 
@@ -160,6 +173,7 @@ async def _played(case: Case, loop: Loop) -> Side:
         folder = Path(name)
         async with Emulator(script=Script(case.script)) as emulator:
             stage = Stage(emulator.base_url, folder)
+            stage.forget = emulator.responses.forget
             error, history = None, list[Mapping[str, Any]]()
             async with stage.client:
                 try:
@@ -177,10 +191,10 @@ async def _played(case: Case, loop: Loop) -> Side:
 
 
 def _broken(emulator: Emulator) -> dict[str, int]:
-    """The rules that were broken. To look for a response that turns out not to be kept is no breach
-    of any."""
+    """The rules that were broken. To ask for a response that turns out not to be kept, or to go on
+    from it, is no breach of any."""
     broken = emulator.record.broken
-    return {rule: times for rule, times in broken.items() if rule != "not-found"}
+    return {rule: times for rule, times in broken.items() if rule not in _LOOKED_FOR}
 
 
 def provider_error(error: APIStatusError) -> str:

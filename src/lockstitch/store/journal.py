@@ -198,7 +198,8 @@ async def _claimed(store: Store, conversation: str, seconds: float, wait: float)
 
 async def _nothing() -> AsyncIterator[Record]:
     """A conversation that has just begun need not be read."""
-    for record in ():
+    none: tuple[Record, ...] = ()
+    for record in none:
         yield record
 
 

@@ -30,6 +30,11 @@ class ItemOrder:
         self._told: set[int] = set()
         self._ids: dict[str | None, int] = {}
 
+    @property
+    def waits(self) -> bool:
+        """Does an item wait for one before it?"""
+        return bool(self._held)
+
     def done(self, index: int | None, item: bytes) -> Sequence[bytes]:
         """An item was said to its end, at this place if the provider tells; those that are next.
 

@@ -27,14 +27,14 @@ _KIND_OF_DELTA: Final = {
     "response.custom_tool_call_input.delta": "arguments",
 }
 
-_ENDING_OF_EVENT: Final = {
+ENDING_OF_EVENT: Final = {
     "response.completed": Ending.COMPLETED,
     "response.incomplete": Ending.INCOMPLETE,
     "response.failed": Ending.FAILED,
     "response.cancelled": Ending.FAILED,
 }
 
-_ENDING_OF_STATUS: Final = {
+ENDING_OF_STATUS: Final = {
     "completed": Ending.COMPLETED,
     "incomplete": Ending.INCOMPLETE,
     "failed": Ending.FAILED,
@@ -117,7 +117,7 @@ class ResponsesAnswer:
             return [ItemDone(item) for item in self._order.done(index, bytes(event.item))]
         if event.type == "response.created":
             return self._begun(read(_responses, bytes(event.response) or b"{}", heard=self._opened))
-        ending = _ENDING_OF_EVENT.get(event.type)
+        ending = ENDING_OF_EVENT.get(event.type)
         if ending is not None:
             response = read(_responses, bytes(event.response) or b"{}", heard=self._opened)
             return self._ended(ending, response)
@@ -155,7 +155,7 @@ class ResponsesAnswer:
 def whole(body: bytes) -> Sequence[Heard] | None:
     """A response that was asked for by its id; None if it goes on."""
     response = read(_responses, body, heard=True)
-    ending = _ENDING_OF_STATUS.get(response.status or "")
+    ending = ENDING_OF_STATUS.get(response.status or "")
     if ending is None:
         return None
     items = [ItemDone(bytes(item)) for item in response.output or ()]

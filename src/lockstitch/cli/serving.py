@@ -1,0 +1,182 @@
+"""`lockstitch serve`: runs the gateway, with an emulator as its upstream where there is no other;
+and `lockstitch key`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+import typer
+
+from lockstitch.cli.app import CLEAN
+from lockstitch.cli.missing_parts import needs
+
+with needs("serve", "gateway"):
+    from lockstitch.gateway.config import Config, ConfigError, Options, Problem, load
+    from lockstitch.gateway.config.model import is_loopback
+    from lockstitch.gateway.config.reading import NAME, NAME_SAYS
+    from lockstitch.gateway.keys import hash_of, new_key
+    from lockstitch.gateway.running import run as run_loop
+    from lockstitch.gateway.running import serve
+    from lockstitch.gateway.running.contract import GATEWAY
+
+
+def run(
+    *,
+    host: str | None,
+    port: int | None,
+    upstream: str | None,
+    store: str | None,
+    config: str | None,
+    workers: int | None,
+) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code."""
+    options = Options(
+        host=host, port=port, upstream=upstream, store=store, config=config, workers=workers
+    )
+    return run_loop(_serve(options))
+
+
+async def _serve(options: Options) -> int:
+    config = load(options)
+    async with AsyncExitStack() as stack:
+        emulator = await _emulator(stack) if config.emulator else None
+        source = _Source(options, emulator)
+        return await serve(
+            source.config(),
+            load=source.config,
+            ready=_greet,
+            gateway=GATEWAY,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the configuration is made of, each time it is read."""
+
+    options: Options
+    emulator: str | None
+    """Where one runs."""
+
+    def config(self) -> Config:
+        config = load(self.options)
+        if not config.emulator:
+            return config
+        if self.emulator is None:
+            says = "there is none any more. Name one, or start the gateway again for an emulator."
+            raise ConfigError([Problem(path=("upstreams",), says=says)], file=config.file)
+        return config.with_emulator(self.emulator)
+
+
+async def _emulator(stack: AsyncExitStack) -> str:
+    """Start an emulator; where it is."""
+    with needs("serve without OPENAI_API_KEY", "gateway", "emulator"):
+        from lockstitch.emulator import Emulator, Settings
+    # A provider of its own each time: its ids must not be those in the journal of an earlier one.
+    emulator = await stack.enter_async_context(
+        Emulator(settings=Settings(seed=secrets.randbits(32)))
+    )
+    return emulator.base_url
+
+
+def _greet(config: Config) -> None:
+    """What to put into a client's configuration."""
+    server = config.server
+    base = f"{server.url}/v1"
+    key = "one that `lockstitch key NAME` printed" if config.keys else "any"
+    if not config.keys and not config.emulator and any(not one.key for one in config.upstreams):
+        key = "your own: it goes on to the upstream"
+    said = [
+        f"Lockstitch listens on {server.url}",
+        *_upstreams(config),
+        f"The journal is kept in {_shown(config.store)}",
+        "",
+        "For clients of OpenAI:",
+        f"    export OPENAI_BASE_URL={base}",
+        f"    export OPENAI_API_KEY=…    # {key}",
+        "For Codex, in ~/.codex/config.toml:",
+        '    model_provider = "lockstitch"',
+        "    [model_providers.lockstitch]",
+        '    name = "Lockstitch"',
+        f'    base_url = "{base}"',
+        '    wire_api = "responses"',
+        '    env_key = "OPENAI_API_KEY"',
+        "",
+        "Stop: Ctrl-C",
+    ]
+    typer.echo("\n".join(said))
+    if not server.has_tls and not is_loopback(server.host):
+        typer.echo(
+            f"Careful: {server.host} can be reached from other machines, and without TLS keys and"
+            " conversations can be read on the way (tls_certificate, tls_key).",
+            err=True,
+        )
+
+
+def _upstreams(config: Config) -> list[str]:
+    if config.emulator:
+        return [
+            f"    Its upstream is an emulator at {config.upstreams[0].url}: there is no"
+            " OPENAI_API_KEY.",
+            "    It repeats what it is told, and calls the tools that are named to it.",
+        ]
+    return [f"    Upstream {one.name}: {one.url}" for one in config.upstreams]
+
+
+def _shown(store: str) -> str:
+    """Where it is, without a password."""
+    if store.startswith("sqlite:///"):
+        return store.removeprefix("sqlite:///")
+    parts = urlsplit(store)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+# Keys
+
+_SPANS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def make_key(
+    name: str, expires: str | None, requests_per_minute: int | None, concurrent: int | None
+) -> int:
+    """Print a new key, and the block that makes it one."""
+    if not NAME.fullmatch(name):
+        raise typer.BadParameter(f"NAME {NAME_SAYS}, and begin with a letter or a digit.")
+    ends = None if expires is None else _moment(expires, datetime.now(UTC))
+    key = new_key()
+    typer.echo(
+        f"The key of {name}, which is shown this once:\n\n    {key}\n\nIt is what a client of the"
+        " gateway has as its API key. This goes into the file of `lockstitch serve --config`:\n",
+        err=True,
+    )
+    block = ["[[keys]]", f'name = "{name}"', f'hash = "{hash_of(key)}"']
+    if ends is not None:
+        block.append(f"expires = {ends:%Y-%m-%dT%H:%M:%SZ}")
+    if requests_per_minute is not None:
+        block.append(f"requests_per_minute = {requests_per_minute}")
+    if concurrent is not None:
+        block.append(f"concurrent = {concurrent}")
+    typer.echo("\n".join(block))
+    return CLEAN
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """`90d`, or a date; always in UTC."""
+    span = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text.strip())
+    try:
+        if span is not None:
+            return now + int(span[1]) * _SPANS[span[2]]
+        said = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            "--expires is a time from now (90d, 12h, 4w), or a date (2027-01-31)."
+        ) from None
+    ends = said.astimezone(UTC) if said.tzinfo else said.replace(tzinfo=UTC)
+    if ends <= now:
+        raise typer.BadParameter("--expires is in the past: nobody could use the key.")
+    return ends

@@ -1,0 +1,506 @@
+"""One request to the Responses API, try by try, to the end of its answer.
+
+What is decided is decided elsewhere, purely: what comes before (`preparing`), what follows a try
+that failed (`retrying`), what a replay holds (`chains`). This carries it out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Protocol
+
+import msgspec
+
+from lockstitch.core.facts import Ending
+from lockstitch.dialects.base import Wire
+from lockstitch.gateway import refusals, retrying, routing
+from lockstitch.gateway.asked import Api, Asked, read, rebuilt
+from lockstitch.gateway.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
+from lockstitch.gateway.conversations import Held
+from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
+from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.lines import Line, LineFailure
+from lockstitch.gateway.logs import careful
+from lockstitch.gateway.mishaps import refusal_for
+from lockstitch.gateway.notes import AskedNote
+from lockstitch.gateway.passing import Whole
+from lockstitch.gateway.prefixes import Running
+from lockstitch.gateway.preparing import Prepared, Stop, prepared
+from lockstitch.gateway.recording import NotDurable
+from lockstitch.gateway.recordings import Recording
+from lockstitch.gateway.refusals import Failing, Refusal
+from lockstitch.gateway.replaying import CannotReplay, Replaying
+from lockstitch.gateway.retrying import Again, AgainReplayed, Elsewhere, PassOn, Sent, Shown, Try
+from lockstitch.gateway.streams import Stream
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.warming import warmed_up
+from lockstitch.gateway.ways import Way
+from lockstitch.gateway.wire import HandshakeRefused
+from lockstitch.gateway.world import Caller, World
+from lockstitch.store.errors import StoreError
+from lockstitch.upstream.said import Said, said_in
+
+GOES_ON = (Ending.COMPLETED, Ending.INCOMPLETE)
+"""Endings that something can go on from."""
+
+JOURNAL_GONE = "What was said cannot be kept: the journal cannot be written. Try again."
+
+
+class Ways(Protocol):
+    """How upstreams are asked for this client."""
+
+    def to(self, upstream: Reached) -> Way: ...
+
+    def fills(self, line: Line) -> None:
+        """This line fills the client's stream from now on."""
+        ...
+
+    def drains(self, line: Line) -> None:
+        """And no longer."""
+        ...
+
+    def warms_up(self, upstream: Reached) -> bool:
+        """Can the upstream be asked to get ready, without an answer?"""
+        ...
+
+    def anchor_gone(self, parent: Kept | None) -> bool:
+        """Is it certain that no upstream has this response any more?"""
+        ...
+
+
+class Answering:
+    """One request, until it is answered."""
+
+    def __init__(
+        self, world: World, caller: Caller, asked: Asked, stream: Stream, ways: Ways
+    ) -> None:
+        self._world = world
+        self._caller = caller
+        self._asked = asked
+        self._stream = stream
+        self._ways = ways
+        self._replaying = Replaying(world.exchanges, caller.tenant)
+        self._attempt: Attempt | None = None
+        self._line: Line | None = None
+        self._unattended: asyncio.TimerHandle | None = None
+        self._gone = False
+        self._stopping = False
+        self._over = False
+        self._run: str | None = None
+        """The response under which others can follow the stream."""
+
+    # --- from outside --------------------------------------------------------------------------
+
+    def left(self) -> None:
+        """The client has gone. What it asked for is heard to its end, for a while."""
+        if self._gone or self._over:
+            return
+        self._gone = True
+        self._world.metrics.clients_gone.inc()
+        self._caller.note("client gone")
+        seconds = self._world.config.limits.unattended_seconds
+        self._unattended = asyncio.get_running_loop().call_later(
+            seconds, self.stop, f"Nobody listened for {seconds:g} seconds."
+        )
+
+    def stop(self, why: str) -> None:
+        """End it now, as well as that is possible; nothing is tried again."""
+        self._stopping = True
+        if self._line is not None:
+            self._line.leave()
+        if self._attempt is not None:
+            self._attempt.broke(LineFailure(why, sent=True))
+
+    async def run(self) -> Whole | None:
+        """The answer, if it is not in the stream. What is raised was raised before that began."""
+        try:
+            async with AsyncExitStack() as stack:
+                found = await prepared(self._world, self._caller, self._asked, stack)
+                return await self._tried(found)
+        except Stop as stop:
+            return _no(stop.refusal)
+        except Exception as error:
+            if not self._stream.begun:
+                raise
+            refusal = refusal_for(error, self._world, self._caller)
+            self._fail_stream(refusal.code or refusal.type, refusal.message, ())
+            self._stream.end()
+            return None
+        finally:
+            self._over = True
+            if self._unattended is not None:
+                self._unattended.cancel()
+            if self._run is not None:
+                self._world.runs.end(self._caller.tenant, self._run)
+
+    # --- tries ---------------------------------------------------------------------------------
+
+    async def _tried(self, found: Prepared) -> Whole | None:
+        world, route = self._world, found.route
+        upstream = self._upstream(route.names[0])
+        if not self._asked.generate and not self._ways.warms_up(upstream):
+            await warmed_up(world, self._caller, found, upstream, self._stream)
+            return None
+        body = await self._first_body(found, upstream)
+        tried: set[str] = set()
+        made = at_this = 0
+        while True:
+            made, at_this = made + 1, at_this + 1
+            at = upstream
+            attempt, outcome = await self._attempted(found, upstream, body)
+            if isinstance(outcome, Ended):
+                await self._ended(found, attempt)
+                return None
+            if isinstance(outcome, Told) and outcome.status < 400:
+                return await self._answered(found, attempt, outcome)
+            if self._asked.background:
+                attempt.recording.left()  # it goes on, heard or not
+            else:
+                attempt.recording.cut()
+            await attempt.recording.close()
+            failure = _failure(outcome)
+            others = routing.next_upstream(route, {*tried, upstream.name})
+            step = retrying.next_step(
+                Try(
+                    sent=_sent(found, body),
+                    failure=failure,
+                    anchor=self._asked.previous_response_id or self._asked.conversation,
+                    shown=self._stream.shown,
+                    in_stream=isinstance(outcome, Refused),
+                    made=made,
+                    tries_left=upstream.told.retries + 1 - at_this,
+                    others_left=others is not None and not found.bound,
+                    background=self._asked.background,
+                    response=attempt.recording.id,
+                    provider_acts=self._asked.provider_acts(),
+                    anchor_gone=self._ways.anchor_gone(found.parent),
+                )
+            )
+            if self._gone or self._stopping:
+                step = retrying.Fail("server_error", str(failure))
+            why = retrying.failed(failure).name.lower()
+            try:
+                if isinstance(step, Again):
+                    self._note("again", why)
+                    await asyncio.sleep(step.after)
+                    continue
+                if isinstance(step, AgainReplayed):
+                    body = await self._replay(found, upstream, why)
+                    continue
+                if isinstance(step, Elsewhere) and others is not None:
+                    upstream.cooling_until = routing.cooling_until(world.clock())
+                    tried.add(upstream.name)
+                    upstream, at_this = self._upstream(others), 0
+                    self._note("elsewhere", why)
+                    body = await self._body_for(found, upstream, why)
+                    continue
+            except CannotReplay as error:
+                self._caller.note(f"not replayed: {error}")
+                step = retrying.PassOn()
+            return self._failed(attempt, outcome, step, at)
+
+    async def _attempted(
+        self, found: Prepared, upstream: Reached, body: bytes
+    ) -> tuple[Attempt, Outcome]:
+        self._caller.upstream = upstream.name
+        way = self._ways.to(upstream)
+        recording = self._recording(found, upstream)
+        restored = _restored(found, upstream, body)
+        attempt = Attempt(self._stream, recording, framed=way.framed, restored=restored)
+        self._attempt, self._line = attempt, None
+        loop = asyncio.get_running_loop()
+        sent = loop.time()
+        try:
+            headers = upstream.headers(self._caller.headers)
+            line = await way.ask(upstream, body, headers, attempt)
+        except HandshakeRefused as refused:
+            if upstream.falls_back(refused.status):
+                return attempt, Broken(refused)
+            return attempt, Told(refused.status, refused.headers, refused.body)
+        except LineFailure as failure:
+            return attempt, Broken(failure)
+        self._line = line
+        self._ways.fills(line)
+        if self._stopping:
+            self.stop("The gateway is shutting down.")
+        heard = False
+        silence = _Silence(attempt, upstream.silence_seconds) if way.framed else None
+        try:
+            outcome = await attempt.outcome
+            heard = not way.framed and not isinstance(outcome, Broken)
+        finally:
+            if silence is not None:
+                silence.end()
+            if attempt.outcome.cancelled() or not attempt.outcome.done():
+                recording.cut()
+            if not heard:
+                line.leave()
+            self._ways.drains(line)
+        if attempt.begins is not None:
+            seconds = self._world.metrics.first_byte_seconds.labels(upstream.name)
+            seconds.observe(attempt.begins - sent)
+        return attempt, outcome
+
+    def _recording(self, found: Prepared, upstream: Reached) -> Recording:
+        world, asked, tenant = self._world, self._asked, self._caller.tenant
+        note = AskedNote(
+            upstream=upstream.name,
+            model=asked.model or "",
+            base=found.base,
+            anchored=asked.previous_response_id is not None,
+            conversation=asked.conversation,
+            stored=asked.store and upstream.keeps_state,
+            created=world.clock(),
+        )
+        recording = Recording(
+            world.exchanges, tenant, note, found.added, brief=upstream.keeps_state
+        )
+        log = self._stream.log
+
+        def opened(response: str) -> None:
+            if log is not None:
+                if self._run is not None:  # tried again: the same stream goes on under another id
+                    world.runs.end(tenant, self._run, keep=False)
+                self._run = response
+                world.runs.begin(tenant, response, log)
+
+        def ended(recording: Recording) -> asyncio.Future[None] | None:
+            if found.held is None or recording.ending not in GOES_ON:
+                return None
+            return asyncio.get_running_loop().create_task(_added(found.held, found, recording))
+
+        recording.when_opened, recording.when_ended = opened, ended
+        return recording
+
+    def _remember(self, found: Prepared, recording: Recording) -> None:
+        """It is kept: a history that is sent in full can be found to go on from it."""
+        durable = recording.unrecorded is None and recording.ending in GOES_ON
+        if durable and recording.id is not None and found.running.state:
+            said = [msgspec.json.decode(item) for item in recording.said]
+            state = Running(found.running.state).add_all(said)
+            self._world.prefixes.remember(self._caller.tenant, recording.id, state)
+
+    # --- what is sent --------------------------------------------------------------------------
+
+    async def _first_body(self, found: Prepared, upstream: Reached) -> bytes:
+        parent = found.parent
+        if (
+            found.held is None
+            and upstream.keeps_state
+            and (parent is None or (not parent.asked.local and upstream.name == found.route.home))
+        ):
+            if not self._ways.anchor_gone(parent):
+                return found.body
+            try:
+                return await self._replay(found, upstream, "anchor_gone")
+            except CannotReplay:
+                return found.body  # the upstream shall say so itself
+        try:
+            return await self._body_for(found, upstream, "no_anchor_there")
+        except CannotReplay as error:
+            raise Stop(_cannot(error, found)) from error
+
+    async def _body_for(self, found: Prepared, upstream: Reached, why: str) -> bytes:
+        """The request for an upstream that has nothing of what it goes on from."""
+        asked = self._asked
+        if asked.previous_response_id is not None:
+            if found.parent is None:
+                raise CannotReplay(f"Response {asked.previous_response_id} is not in the journal.")
+            return await self._replay(found, upstream, why)
+        if found.held is not None:
+            items = [*found.held.items, *found.items]
+            return await self._replaying.whole(asked, items, upstream, away=True)
+        if upstream.name == found.route.names[0]:
+            # The client sent everything, and it goes where it was meant for.
+            if asked.store and any(map(_is_kept_elsewhere, found.items)):
+                with suppress(CannotReplay):  # what is not whole, the upstream shall refuse
+                    raw = [msgspec.json.encode(item) for item in found.items]
+                    return await self._replaying.alone(asked, raw, upstream)
+            return rebuilt(read(found.body, asked.api), store=False) if asked.store else found.body
+        return await self._replaying.whole(asked, found.items, upstream, away=True)
+
+    async def _replay(self, found: Prepared, upstream: Reached, why: str) -> bytes:
+        body = await self._replaying.behind(found.asked, found.added, upstream)
+        self._world.metrics.replays.labels(why).inc()
+        self._caller.note(f"replayed: {why}")
+        return body
+
+    # --- ends ----------------------------------------------------------------------------------
+
+    async def _ended(self, found: Prepared, attempt: Attempt) -> None:
+        recording, stream = attempt.recording, self._stream
+        try:
+            await stream.clear()
+        except NotDurable as error:
+            careful("journal", why=str(error), request_id=self._caller.request_id)
+            self._fail_stream("journal_unavailable", JOURNAL_GONE, ())
+            stream.end()
+            return
+        self._remember(found, recording)
+        shown = body_of(stream.response).id if stream.response else None
+        if recording.id is not None and shown is not None and shown != recording.id:
+            # It began under another id, and was tried again.
+            try:
+                await self._world.exchanges.same(self._caller.tenant, shown, recording.id)
+            except StoreError as error:
+                careful("an id is not kept", why=str(error), request_id=self._caller.request_id)
+        if recording.unrecorded is not None:
+            careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
+        stream.end()
+
+    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Told) -> Whole:
+        recording, body = attempt.recording, outcome.body
+        if self._asked.api is Api.RESPONSES:
+            recording.told(body, body_of(body))
+            recording.left()
+        durable = recording.durable()
+        if durable is not None:
+            try:
+                await durable
+            except NotDurable as error:
+                return _no(refusal_for(error, self._world, self._caller))
+            self._remember(found, recording)
+        if attempt.restored:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                body = changed(body, attempt.restored)
+        return Whole(outcome.status, outcome.headers, body)
+
+    def _failed(
+        self, attempt: Attempt, outcome: Outcome, step: retrying.Next, upstream: Reached
+    ) -> Whole | None:
+        """The client gets what the upstream said; where that is nothing, a word of our own."""
+        stream = self._stream
+        if isinstance(outcome, Told) and stream.shown is Shown.NOTHING:
+            return Whole(outcome.status, outcome.headers, outcome.body)
+        if isinstance(outcome, Refused) and not stream.visible:
+            return _no(_as_refusal(outcome.said))
+        if isinstance(outcome, Refused) and isinstance(step, PassOn):
+            stream.begin(200, attempt.headers)
+            stream.show(as_sse(outcome.heard.event.type, outcome.heard.data), (outcome.heard,))
+        elif stream.shown is Shown.NOTHING:
+            timed_out = isinstance(outcome, Broken) and outcome.failure.timed_out
+            return _no(refusals.unreachable(upstream.name, timed_out=timed_out))
+        elif isinstance(step, retrying.Fail):
+            self._fail_stream(step.code, step.message, attempt.recording.said)
+        else:
+            self._fail_stream("server_error", str(_failure(outcome)), attempt.recording.said)
+        stream.end()
+        return None
+
+    def _fail_stream(self, code: str, message: str, said: Sequence[bytes]) -> None:
+        stream = self._stream
+        failing = Failing(
+            sequence_number=stream.number + 1,
+            id=body_of(stream.response).id or "",
+            model=self._asked.model,
+            created_at=int(self._world.clock()),
+            response=stream.response or None,
+            output=said,
+            code=code,
+            message=message,
+        )
+        data = failing.frame()
+        stream.show_last(as_sse(FAILED, data), Heard(peeked(data), data))
+
+    def _upstream(self, name: str) -> Reached:
+        upstream = self._world.upstreams.get(name)
+        assert upstream is not None
+        return upstream
+
+    def _note(self, what: str, why: str) -> None:
+        self._world.metrics.retries.labels(why).inc()
+        self._caller.note(f"{what}: {why}")
+
+
+class _Silence:
+    """Ends an attempt that hears nothing for too long. Lines over HTTP see to that themselves; a
+    WebSocket is awake as long as it answers pings, whatever becomes of its answers."""
+
+    def __init__(self, attempt: Attempt, seconds: float) -> None:
+        self._attempt = attempt
+        self._seconds = seconds
+        self._pieces = -1
+        self._timer = asyncio.get_running_loop().call_later(0, self._look)
+
+    def _look(self) -> None:
+        if self._attempt.pieces == self._pieces:
+            says = f"The upstream said nothing for {self._seconds:g} seconds."
+            self._attempt.broke(LineFailure(says, sent=True, timed_out=True))
+            return
+        self._pieces = self._attempt.pieces
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+
+def _is_kept_elsewhere(item: Wire) -> bool:
+    """Is it only a name for what a provider keeps?"""
+    kind = item.get("type")
+    return kind == "item_reference" or (kind == "reasoning" and not item.get("encrypted_content"))
+
+
+async def _added(held: Held, found: Prepared, recording: Recording) -> None:
+    """A conversation has what was asked, and what was answered, together or not at all."""
+    await held.add([*found.added, *recording.said])
+
+
+def _sent(found: Prepared, body: bytes) -> Sent:
+    asked = found.asked
+    if asked.previous_response_id is not None and body is found.body:
+        return Sent.KNOWN_CHAIN if found.parent is not None else Sent.UNKNOWN_CHAIN
+    if asked.conversation is not None and found.held is None:
+        return Sent.CONVERSATION
+    return Sent.UNANCHORED
+
+
+def _restored(found: Prepared, upstream: Reached, body: bytes) -> dict[str, Any]:
+    """What the response is to say of its request, where the upstream was asked otherwise."""
+    asked = found.asked
+    restored: dict[str, Any] = {}
+    if body is asked.body:
+        return restored
+    if asked.previous_response_id is not None:
+        restored["previous_response_id"] = asked.previous_response_id
+    if found.held is not None:
+        restored["conversation"] = {"id": asked.conversation}
+    if not upstream.keeps_state:
+        restored["store"] = asked.store
+    return restored
+
+
+def _failure(outcome: Outcome) -> Said | LineFailure:
+    if isinstance(outcome, Broken):
+        return outcome.failure
+    if isinstance(outcome, Refused):
+        return outcome.said
+    assert isinstance(outcome, Told)
+    try:
+        body = msgspec.json.decode(outcome.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = None
+    return said_in(body, status=outcome.status, headers=dict(outcome.headers))
+
+
+def _cannot(error: CannotReplay, found: Prepared) -> Refusal:
+    asked = found.asked
+    if error.findings:
+        return refusals.not_whole(error.findings, asked.api)
+    if asked.previous_response_id is not None and found.parent is None:
+        return refusals.previous_response_not_found(asked.previous_response_id)
+    return refusals.cannot_continue(error)
+
+
+def _as_refusal(said: Said) -> Refusal:
+    return Refusal(
+        status=said.status or 502,
+        message=said.message,
+        type=said.type or "server_error",
+        code=said.code,
+        retry_after=said.retry_after,
+    )
+
+
+def _no(refusal: Refusal) -> Whole:
+    return Whole(refusal.status, refusal.headers(), refusal.body())

@@ -1,0 +1,282 @@
+"""One try at an answer: hears a line to an upstream, shows it to the client, writes it down.
+
+An event that nothing follows from passes in the same block of bytes that it came in. What is to be
+done after a try that failed is decided in `retrying`; who tries is `answering`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from lockstitch.gateway.events import (
+    BEGINNING,
+    CREATED,
+    ERROR,
+    FAILED,
+    ITEM_DONE,
+    TERMINAL,
+    WATCHED,
+    Heard,
+    Splitter,
+    as_sse,
+    body_of,
+    peeked,
+    with_response,
+)
+from lockstitch.gateway.lines import Headers, LineFailure, first
+from lockstitch.gateway.recordings import Recording
+from lockstitch.gateway.retrying import Shown
+from lockstitch.gateway.streams import Stream
+from lockstitch.upstream.said import Said, said_in, said_in_frame
+from lockstitch.upstream.sse import EventTooLarge
+
+EVENT_STREAM: Headers = (
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache"),
+)
+"""For events that came over a WebSocket, which has no heads."""
+
+LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
+"""An answer that comes whole is kept in memory until it is written down. Pictures in base64 make
+some of them large."""
+
+
+class Told(Struct, frozen=True):
+    """The upstream gave a whole answer over HTTP: a response, or a refusal."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class Ended(Struct, frozen=True):
+    """The answer was streamed to its end."""
+
+    heard: Heard
+
+
+class Refused(Struct, frozen=True):
+    """The upstream gave up before anything was said, in an event."""
+
+    said: Said
+    heard: Heard
+
+
+class Broken(Struct, frozen=True):
+    """The line broke, or ended before the answer did."""
+
+    failure: LineFailure
+
+
+Outcome: TypeAlias = Told | Ended | Refused | Broken
+
+
+class _Then(Enum):
+    """What is done with one event."""
+
+    PASS = "pass"
+    DROP = "drop"
+    HOLD = "hold"
+    STOP = "stop"
+
+
+class Attempt:
+    """Listens to one answer. It is the `Hearing` of a line."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        recording: Recording,
+        *,
+        framed: bool = False,
+        restored: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.stream = stream
+        self.recording = recording
+        self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.begins: float | None = None
+        """When the first bytes of the answer came, on the loop's clock."""
+        self.pieces = 0
+        """How often anything was heard."""
+        self._framed = framed
+        self._again = stream.shown is not Shown.NOTHING
+        self.restored = dict(restored or {})
+        """Fields of the response that say what the client asked, where the upstream was asked
+        otherwise."""
+        self._splitter = Splitter()
+        self._told: list[bytes] | None = None
+        self._size = 0
+        self._status = 200
+        self.headers: Headers = EVENT_STREAM
+
+    # --- what the line calls -------------------------------------------------------------------
+
+    def begun(self, status: int, headers: Headers) -> None:
+        self.begins = asyncio.get_running_loop().time()
+        self._status, self.headers = status, headers
+        kind = first(headers, "content-type") or ""
+        if status != 200 or not kind.startswith("text/event-stream"):
+            self._told = []
+
+    def heard(self, data: bytes) -> None:
+        if self.outcome.done():
+            return
+        self.pieces += 1
+        if self._told is not None:
+            self._collect(data)
+            return
+        block: bytes | None
+        if self._framed:
+            block, events = None, [Heard(peeked(data), data)]
+        else:
+            try:
+                block, events = self._splitter.feed(data)
+            except EventTooLarge as error:
+                self._end(Broken(LineFailure(f"{error}.", sent=True)))
+                return
+        for heard in events:
+            if heard.event.type in WATCHED:
+                self._watch(block, events)
+                return
+        if events:
+            self._show(block, events, Shown.MORE)
+        elif block and self.stream.begun:
+            self.stream.show(block, ())  # a comment, to keep the connection awake
+
+    def ended(self) -> None:
+        if self.outcome.done():
+            return
+        if self._told is not None:
+            self._end(Told(self._status, self.headers, b"".join(self._told)))
+        else:
+            self._end(Broken(LineFailure("The stream ended before the answer did.", sent=True)))
+
+    def broke(self, failure: LineFailure) -> None:
+        if not self.outcome.done():
+            self._end(Broken(failure))
+
+    # --- what follows from an event ------------------------------------------------------------
+
+    def _watch(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        waiting = 0
+        """The first event of the block that was not dealt with."""
+        shown = self.stream.shown
+        for n, heard in enumerate(events):
+            if heard.event.type not in BEGINNING:
+                shown = Shown.MORE if heard.event.type not in TERMINAL | {ERROR} else shown
+            if heard.event.type not in WATCHED:
+                continue
+            then, told = self._decide(heard, shown)
+            if then is _Then.PASS and told is heard:
+                continue
+            self._show_part(block, events, waiting, n)
+            waiting = n + 1
+            if then is _Then.STOP:
+                self._end(Refused(self._said(heard), heard))
+                return
+            if then is _Then.HOLD:
+                durable = self.recording.durable()
+                if durable is not None:
+                    self.stream.hold(durable)
+            if then is not _Then.DROP:
+                self._show_one(told, block is not None)
+            if heard.event.type in TERMINAL or heard.event.type == ERROR:
+                self._end(Ended(heard))
+                return
+        self._show_part(block, events, waiting, len(events))
+
+    def _decide(self, heard: Heard, shown: Shown) -> tuple[_Then, Heard]:
+        event = heard.event
+        number = event.sequence_number if isinstance(event.sequence_number, int) else None
+        if event.type == ITEM_DONE:
+            index = event.output_index if isinstance(event.output_index, int) else None
+            must = self.recording.done(bytes(event.item), index, number) if event.item else False
+            return (_Then.HOLD if must else _Then.PASS), heard
+        if event.type in BEGINNING:
+            if event.type == CREATED:
+                response = body_of(event.response).id
+                if response is not None:
+                    self.recording.opened(response)
+            if self._again:
+                return _Then.DROP, heard  # it was tried before: the client knows that it began
+            told = self._restore(heard)
+            if event.type == CREATED:
+                self.stream.response = bytes(told.event.response)
+            return _Then.PASS, told
+        if event.type == ERROR:
+            if shown is not Shown.MORE:
+                return _Then.STOP, heard
+            self.recording.cut()
+            return _Then.HOLD, heard  # it ends the stream, as a terminal event would
+        if event.type == FAILED and shown is not Shown.MORE:
+            self.recording.ended(event.type, number, event.response)
+            return _Then.STOP, heard
+        self.recording.ended(event.type, number, event.response)
+        return _Then.HOLD, self._restore(heard)
+
+    def _restore(self, heard: Heard) -> Heard:
+        if not self.restored:
+            return heard
+        try:
+            data = with_response(heard.data, self.restored)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return heard
+        return Heard(peeked(data), data)
+
+    def _said(self, heard: Heard) -> Said:
+        if heard.event.type == FAILED:
+            return said_in(body_of(heard.event.response).error or {})
+        try:
+            body = msgspec.json.decode(heard.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return Said()
+        return said_in_frame(body) if self._framed else said_in(body)
+
+    # --- showing -------------------------------------------------------------------------------
+
+    def _show_part(
+        self, block: bytes | None, events: Sequence[Heard], start: int, end: int
+    ) -> None:
+        part = events[start:end]
+        if not part:
+            return
+        if block is not None:
+            to = events[end].start if end < len(events) else len(block)
+            block = block[part[0].start : to]
+        more = any(heard.event.type not in BEGINNING for heard in part)
+        self._show(block, part, Shown.MORE if more else Shown.BEGUN)
+
+    def _show_one(self, heard: Heard, as_lines: bool) -> None:
+        block = as_sse(heard.event.type, heard.data) if as_lines else None
+        more = heard.event.type not in BEGINNING
+        self._show(block, (heard,), Shown.MORE if more else Shown.BEGUN)
+
+    def _show(self, block: bytes | None, events: Sequence[Heard], shown: Shown) -> None:
+        stream = self.stream
+        if not stream.begun:
+            stream.begin(self._status, self.headers)
+        if stream.visible:
+            stream.shown = max(stream.shown, shown)
+        stream.show(block, events)
+
+    def _collect(self, data: bytes) -> None:
+        assert self._told is not None
+        self._told.append(data)
+        self._size += len(data)
+        if self._size > LARGEST_ANSWER_BYTES:
+            self._end(
+                Broken(
+                    LineFailure(
+                        f"The answer is larger than {LARGEST_ANSWER_BYTES:,} bytes.", sent=True
+                    )
+                )
+            )
+
+    def _end(self, outcome: Outcome) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)

@@ -1,0 +1,159 @@
+"""Makes a configuration of a file, options and the environment; options win.
+
+What no single value can tell is checked here: who may reach the gateway, and whether it would be
+its own upstream."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct, structs
+
+from lockstitch.gateway.config.data_folder import data_folder
+from lockstitch.gateway.config.errors import ConfigError, Problem
+from lockstitch.gateway.config.line_numbers import line_numbers
+from lockstitch.gateway.config.model import Config, Server, Upstream, is_loopback
+from lockstitch.gateway.config.reading import MOST_WORKERS, Reading, wrong_with_url
+from lockstitch.gateway.config.secrets import Secret
+from lockstitch.gateway.config.tables import Problems
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+"""Where OPENAI_API_KEY is for, if OPENAI_BASE_URL does not say otherwise."""
+
+STORE_FILE: Final = "gateway.db"
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What the command line says; None: nothing."""
+
+    host: str | None = None
+    port: int | None = None
+    upstream: str | None = None
+    store: str | None = None
+    config: str | None = None
+    workers: int | None = None
+
+
+def load(options: Options, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration. Raises `ConfigError`, with every problem there is."""
+    environment = os.environ if environment is None else environment
+    text = "" if options.config is None else _text(options.config)
+    document = _document(text, options.config)
+    problems = Problems(line_numbers(text))
+    folder = str(Path(options.config).resolve().parent) if options.config else ""
+    reading = Reading(problems, environment, folder)
+    config = reading.config(document, default_store=default_store(environment))
+    config = structs.replace(
+        config,
+        server=_server(config, options, problems),
+        store=options.store or config.store,
+        file=options.config,
+    )
+    config = _with_upstream(config, options, environment, problems)
+    check_whole(config, problems)
+    if problems:
+        raise ConfigError(problems.in_order(), file=options.config)
+    return config
+
+
+def default_store(environment: Mapping[str, str]) -> str:
+    """A file in the data folder of whoever runs this."""
+    return f"sqlite:///{data_folder(environment) / STORE_FILE}"
+
+
+def check_whole(config: Config, problems: Problems) -> None:
+    """What no single key tells."""
+    server = config.server
+    if not config.keys and not is_loopback(server.host):
+        problems.add(
+            ("server", "host"),
+            f"{server.host} can be reached from other machines, and there are no keys: anybody"
+            " could use your upstreams and read your conversations. Make a key (lockstitch key"
+            " NAME), put what it prints into the file of --config, or listen on 127.0.0.1.",
+        )
+    if server.workers > 1 and config.store.startswith("memory:"):
+        problems.add(
+            ("store",), "is memory, which workers cannot share. Name a file or a database."
+        )
+    for number, upstream in enumerate(config.upstreams):
+        if _is_itself(upstream.url, config):
+            problems.add(
+                ("upstreams", number, "url"),
+                f"{upstream.url} is this gateway itself. Where did it come from? OPENAI_BASE_URL is"
+                " for clients: unset it where the gateway is started, or name the upstream.",
+            )
+
+
+def _is_itself(url: str, config: Config) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return False
+    ours = config.server.host
+    here = is_loopback(parts.hostname or "") or parts.hostname in {"0.0.0.0", "::", ours}
+    listens_here = is_loopback(ours) or ours in {"0.0.0.0", "::", "", parts.hostname}
+    return here and listens_here and port == config.server.port != 0
+
+
+def _server(config: Config, options: Options, problems: Problems) -> Server:
+    if options.workers is not None and not 1 <= options.workers <= MOST_WORKERS:
+        problems.add((), f"--workers must be from 1 to {MOST_WORKERS}.")
+    said = {"host": options.host, "port": options.port, "workers": options.workers}
+    given = {name: value for name, value in said.items() if value is not None}
+    return structs.replace(config.server, **given)
+
+
+def _with_upstream(
+    config: Config, options: Options, environment: Mapping[str, str], problems: Problems
+) -> Config:
+    """Where the file names none: that of the options, or of the environment, or an emulator."""
+    if config.upstreams:
+        if options.upstream is not None:
+            problems.add((), "--upstream and upstreams in the file: keep one of them.")
+        return config
+    key = environment.get("OPENAI_API_KEY", "").strip()
+    url = options.upstream or environment.get("OPENAI_BASE_URL", "").strip()
+    if not key and not url:
+        return structs.replace(config, emulator=True)
+    wrong = wrong_with_url(url) if url else None
+    if wrong:
+        source = "--upstream" if options.upstream else "OPENAI_BASE_URL"
+        problems.add((), f"{source} {wrong}")
+        return config
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        problems.add((), "OPENAI_API_KEY holds no key: there are blanks or controls in it.")
+    upstream = Upstream(
+        name="default", url=(url or OPENAI_URL).rstrip("/"), key=Secret(key) if key else None
+    )
+    return structs.replace(config, upstreams=(upstream,))
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        says = f"cannot be read: {why}. Is --config right?"
+    except UnicodeDecodeError:
+        says = "is not UTF-8 text, as TOML must be. Is --config right?"
+    raise ConfigError([Problem(path=(), says=says)], file=path)
+
+
+def _document(text: str, path: str | None) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        said, _, place = str(problem).rpartition(" (at ")
+        words = place.rstrip(")").split()  # "line 3, column 7", or "end of document"
+        line = int(words[1].rstrip(",")) if words[:1] == ["line"] else text.count("\n") + 1
+        says = f"is not TOML: {said[:1].lower()}{said[1:]}."
+        raise ConfigError([Problem(path=(), says=says, line=line)], file=path) from None
+    except RecursionError:
+        says = "is not to be read: it is nested too deeply."
+        raise ConfigError([Problem(path=(), says=says)], file=path) from None

@@ -1,0 +1,235 @@
+"""`/v1/conversations`, and all below it.
+
+A conversation is where it was made: at an upstream that keeps state, which then is asked and has
+the last word, or in the gateway's own journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from lockstitch.gateway.conversation_bodies import missing, read_body
+from lockstitch.gateway.conversation_facts import Conversation
+from lockstitch.gateway.conversations import EDIT_PATIENCE_SECONDS, is_id
+from lockstitch.gateway.doors.refusing import Door, refusing
+from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
+from lockstitch.gateway.events import body_of
+from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.listing import MOST_LISTED_ITEMS, Paging, page, paging
+from lockstitch.gateway.passing import Whole, asking_of, fetched, passed, refused, told
+from lockstitch.gateway.refusals import Refusal, conversation_not_found, unreachable
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.world import Caller, World
+
+_ALL = Paging(limit=MOST_LISTED_ITEMS, newest_first=False)
+
+
+@refusing
+async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
+    """`POST /v1/conversations`: at the first upstream that keeps them; if none does, here."""
+    upstreams = keepers(world, caller)
+    for upstream in upstreams:
+        try:
+            whole = await fetched(upstream, await asking_of(request, upstream, caller))
+        except LineFailure:
+            # Should it be there all the same, nobody knows of it, and nobody misses it.
+            caller.note(f"{upstream.name} cannot be reached")
+            continue
+        return await _made(world, caller, upstream, whole)
+    if upstreams:
+        return refused(caller, unreachable(upstreams[0].name))
+    asked = read_body(await request.read())
+    made = await world.conversations.begin(
+        caller.tenant, created=world.clock(), metadata=asked.metadata, items=asked.items or ()
+    )
+    return _told(caller, made.body())
+
+
+async def _made(
+    world: World, caller: Caller, upstream: Reached, whole: Whole
+) -> web.StreamResponse:
+    """Whose it is must be known before anybody has its id."""
+    caller.upstream = upstream.name
+    made = body_of(whole.body).id if whole.status < 300 else None
+    if made is not None and is_id(made):
+        await world.conversations.begin(
+            caller.tenant, made, upstream=upstream.name, created=world.clock()
+        )
+    return told(caller, whole)
+
+
+@refusing
+async def retrieve(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> web.StreamResponse:
+    """`GET /v1/conversations/{id}`"""
+    found = await _here(world, caller, request, conversation)
+    return found if isinstance(found, web.StreamResponse) else _told(caller, found.body())
+
+
+@refusing
+async def update(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> web.StreamResponse:
+    """`POST /v1/conversations/{id}`: other metadata, in place of all that was there."""
+    found = await _here(world, caller, request, conversation)
+    if isinstance(found, web.StreamResponse):
+        return found
+    body = await request.read()
+    asked = read_body(body)
+    if asked.metadata is None and b'"metadata"' not in body:
+        raise missing("metadata")
+    async with world.conversations.held(
+        caller.tenant, conversation, wait=EDIT_PATIENCE_SECONDS
+    ) as held:
+        await held.set_metadata(asked.metadata or {})
+        return _told(caller, held.conversation.body())
+
+
+@refusing
+async def delete(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> web.StreamResponse:
+    """`DELETE /v1/conversations/{id}`: nothing of it is left here."""
+    known = await world.conversations.read(caller.tenant, conversation)
+    if known is not None and not known.upstream:
+        await world.conversations.delete(caller.tenant, conversation)
+        gone = {"id": conversation, "object": "conversation.deleted", "deleted": True}
+        return _told(caller, msgspec.json.encode(gone))
+    upstream = named(world, caller, known.upstream) if known is not None else None
+    if upstream is None:
+        return await _unknown(world, caller, request, conversation, known)
+    caller.upstream = upstream.name
+    whole = await fetched(upstream, await asking_of(request, upstream, caller))
+    if whole.status < 300 or whole.status == NOT_FOUND:
+        await world.conversations.delete(caller.tenant, conversation)
+    return told(caller, whole)
+
+
+@refusing
+async def add_items(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> web.StreamResponse:
+    """`POST /v1/conversations/{id}/items`"""
+    found = await _here(world, caller, request, conversation)
+    if isinstance(found, web.StreamResponse):
+        return found
+    asked = read_body(await request.read())
+    if asked.items is None:
+        raise missing("items")
+    async with world.conversations.held(
+        caller.tenant, conversation, wait=EDIT_PATIENCE_SECONDS
+    ) as held:
+        before = len(held.conversation.entries)
+        await held.add(asked.items)
+        return _told(caller, page(held.conversation.listed()[before:], _ALL))
+
+
+@refusing
+async def list_items(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> web.StreamResponse:
+    """`GET /v1/conversations/{id}/items`"""
+    found = await _here(world, caller, request, conversation)
+    if isinstance(found, web.StreamResponse):
+        return found
+    return _told(caller, page(found.listed(), paging(request.query)))
+
+
+@refusing
+async def retrieve_item(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str, item: str
+) -> web.StreamResponse:
+    """`GET /v1/conversations/{id}/items/{item_id}`"""
+    found = await _here(world, caller, request, conversation)
+    if isinstance(found, web.StreamResponse):
+        return found
+    return _told(caller, found.shown(found.find(item)).item)
+
+
+@refusing
+async def delete_item(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str, item: str
+) -> web.StreamResponse:
+    """`DELETE /v1/conversations/{id}/items/{item_id}`: the answer is the conversation."""
+    found = await _here(world, caller, request, conversation)
+    if isinstance(found, web.StreamResponse):
+        return found
+    async with world.conversations.held(
+        caller.tenant, conversation, wait=EDIT_PATIENCE_SECONDS
+    ) as held:
+        await held.remove(item)
+        return _told(caller, held.conversation.body())
+
+
+# --- where it is -------------------------------------------------------------------------------
+
+
+async def _here(
+    world: World, caller: Caller, request: web.BaseRequest, conversation: str
+) -> Conversation | web.StreamResponse:
+    """The conversation, if the gateway keeps it; else the answer of whoever does."""
+    known = await world.conversations.read(caller.tenant, conversation)
+    if known is not None and not known.upstream:
+        return known
+    upstream = named(world, caller, known.upstream) if known is not None else None
+    if upstream is None:
+        return await _unknown(world, caller, request, conversation, known)
+    asking = await asking_of(request, upstream, caller)
+    return await passed(world, caller, request, upstream, asking)
+
+
+async def _unknown(
+    world: World,
+    caller: Caller,
+    request: web.BaseRequest,
+    conversation: str,
+    known: Conversation | None,
+) -> web.StreamResponse:
+    missing = conversation_not_found(conversation)
+    if known is not None or await world.conversations.is_anothers(caller.tenant, conversation):
+        return refused(caller, missing)
+    return await asked_elsewhere(world, caller, request, missing)
+
+
+def _told(caller: Caller, body: bytes) -> web.Response:
+    return told(caller, Whole(200, (("content-type", "application/json"),), body))
+
+
+# --- which door --------------------------------------------------------------------------------
+
+
+def _below(door: Door[...]) -> Door[...]:
+    """A door of `/v1/conversations/{id}/items`, and of what is below it."""
+
+    async def below(
+        world: World,
+        caller: Caller,
+        request: web.BaseRequest,
+        /,
+        conversation: str,
+        word: str,
+        *item: str,
+    ) -> web.StreamResponse:
+        if word != "items":
+            no = Refusal(status=404, message=f"Invalid URL ({request.method} {request.path})")
+            return refused(caller, no)
+        return await door(world, caller, request, conversation, *item)
+
+    return below
+
+
+DOORS: Final[Mapping[tuple[str, int], Door[...]]] = {
+    ("POST", 0): create,
+    ("GET", 1): retrieve,
+    ("POST", 1): update,
+    ("DELETE", 1): delete,
+    ("POST", 2): _below(add_items),
+    ("GET", 2): _below(list_items),
+    ("GET", 3): _below(retrieve_item),
+    ("DELETE", 3): _below(delete_item),
+}
+"""By the method, and by how many parts the path has behind `/v1/conversations`."""

@@ -1,0 +1,60 @@
+"""Chat Completions and Messages: the whole history comes with each request, so it is judged, and
+passed on. Nothing of them is kept."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from lockstitch.gateway import guard, refusals, routing
+from lockstitch.gateway.asked import Api, read, rebuilt
+from lockstitch.gateway.guard import Guarding
+from lockstitch.gateway.lines import Asking, LineFailure
+from lockstitch.gateway.passing import passed, refused, target_of
+from lockstitch.gateway.world import Caller, World
+
+
+async def exchange(
+    world: World, caller: Caller, request: web.BaseRequest, api: Api
+) -> web.StreamResponse:
+    """Pass on a request whose history is whole, or was made so."""
+    asked = read(await request.read(), api)
+    route = routing.route(
+        [one.told for one in world.upstreams],
+        api=api,
+        model=asked.model,
+        now=world.clock(),
+        allowed=caller.key.upstreams if caller.key is not None else None,
+        cooling={one.name: one.cooling_until for one in world.upstreams},
+    )
+    if not route.names:
+        return refused(caller, refusals.no_such_model(asked.model), api)
+    upstreams = [one for name in route.names if (one := world.upstreams.get(name)) is not None]
+    mode = Guarding(caller.guard(upstreams[0]))
+    body = asked.body
+    if mode is not Guarding.OFF:
+        result = guard.guarded(asked.items(), mode=mode, dialect=api.dialect)
+        for finding in result.findings:
+            world.metrics.guarded.labels(finding.code, mode.value).inc()
+            caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+        if result.refused:
+            return refused(caller, refusals.not_whole(result.refused, api), api)
+        if result.items is not None:
+            body = rebuilt(asked, items=result.items, origins=result.origins)
+    # To the first that can be reached: what never left may go elsewhere.
+    unreached = upstreams[0]
+    for upstream in upstreams:
+        asking = Asking(
+            method=request.method,
+            target=target_of(request),
+            headers=upstream.headers(caller.headers),
+            body=body,
+        )
+        try:
+            return await passed(world, caller, request, upstream, asking, api=api)
+        except LineFailure as failure:
+            unreached = upstream
+            if failure.sent:
+                break
+            upstream.cooling_until = routing.cooling_until(world.clock())
+            caller.note(f"elsewhere: {failure}")
+    return refused(caller, refusals.unreachable(unreached.name), api)

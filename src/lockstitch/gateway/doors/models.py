@@ -1,0 +1,50 @@
+"""`GET /v1/models`: what the upstreams have, each as far as it is asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from lockstitch.gateway import refusals
+from lockstitch.gateway.lines import Asking, LineFailure
+from lockstitch.gateway.passing import Whole, fetched, passed, refused, target_of, told
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.world import Caller, World
+
+
+async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
+    """The models that this key may use, of all upstreams."""
+    upstreams = world.upstreams_for(caller)
+    if not upstreams:
+        return refused(caller, refusals.no_such_model(None))
+    if len(upstreams) == 1 and upstreams[0].told.models == ("*",):
+        return await passed(
+            world, caller, request, upstreams[0], _asking(request, upstreams[0], caller)
+        )
+    lists = await asyncio.gather(*(_listed(request, one, caller) for one in upstreams))
+    found: dict[str, Any] = {}
+    for one, listed in zip(upstreams, lists, strict=True):
+        for model in listed:
+            name = model.get("id") if isinstance(model, dict) else None
+            if isinstance(name, str) and one.told.serves(name):
+                found.setdefault(name, model)
+    body = msgspec.json.encode({"object": "list", "data": list(found.values())})
+    return told(caller, Whole(200, [("content-type", "application/json")], body))
+
+
+def _asking(request: web.BaseRequest, upstream: Reached, caller: Caller) -> Asking:
+    return Asking(
+        method=request.method, target=target_of(request), headers=upstream.headers(caller.headers)
+    )
+
+
+async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -> list[Any]:
+    try:
+        whole = await fetched(upstream, _asking(request, upstream, caller))
+        data = msgspec.json.decode(whole.body).get("data") if whole.status == 200 else None
+    except (LineFailure, msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+        return []
+    return data if isinstance(data, list) else []

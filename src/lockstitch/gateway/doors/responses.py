@@ -1,0 +1,92 @@
+"""`POST /v1/responses`, and what is asked in the same form: compaction, counting of tokens."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from lockstitch.gateway.answering import Answering
+from lockstitch.gateway.asked import Api, Asked, read
+from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.lines import Line
+from lockstitch.gateway.passing import Whole, target_of, told
+from lockstitch.gateway.sinks import SseSink, UnseenSink
+from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.ways import OverHttp, OverSocket, Way
+from lockstitch.gateway.world import Caller, World
+
+JSON = (("content-type", "application/json"),)
+
+
+class _Ways:
+    """A client that speaks HTTP."""
+
+    def __init__(self, asked: Asked, target: str, sink: SseSink | None) -> None:
+        self._asked = asked
+        self._target = target
+        self._sink = sink
+
+    def to(self, upstream: Reached) -> Way:
+        if upstream.speaks_http or self._asked.api is not Api.RESPONSES:
+            return OverHttp(self._target)
+        return OverSocket()
+
+    def fills(self, line: Line) -> None:
+        if self._sink is not None:
+            self._sink.follow(line)
+
+    def warms_up(self, upstream: Reached) -> bool:
+        return False
+
+    def drains(self, line: Line) -> None:
+        """The sink lets go of it when another fills it, or at the end."""
+
+    def anchor_gone(self, parent: Kept | None) -> bool:
+        # What was not stored was on a WebSocket alone, and this is none.
+        return parent is not None and not parent.asked.stored
+
+
+async def respond(
+    world: World, caller: Caller, request: web.BaseRequest, api: Api = Api.RESPONSES
+) -> web.StreamResponse:
+    """Answer one request. A body that is none raises `NotARequest`."""
+    asked = read(await request.read(), api)
+    if asked.stream:
+        return await _streamed(world, caller, request, asked)
+    sink = UnseenSink()
+    stream = Stream(sink, visible=False)
+    answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), None))
+    world.running.add(answering)
+    try:
+        whole = await answering.run()
+    finally:
+        world.running.discard(answering)
+    if whole is None and sink.last is not None:
+        whole = Whole(200, JSON, bytes(sink.last.event.response))
+    assert whole is not None
+    return told(caller, whole)
+
+
+async def _streamed(
+    world: World, caller: Caller, request: web.BaseRequest, asked: Asked
+) -> web.StreamResponse:
+    limits = world.config.limits
+    sink = SseSink(
+        request,
+        caller.request_id,
+        unread_bytes=limits.unread_bytes,
+        unread_seconds=limits.unread_seconds,
+    )
+    stream = Stream(sink, Log())
+    answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), sink))
+    sink.when_lost = answering.left
+    world.running.add(answering)
+    world.metrics.streams.inc()
+    try:
+        whole = await answering.run()
+    finally:
+        world.running.discard(answering)
+        world.metrics.streams.dec()
+        world.metrics.events.inc(stream.events)
+        caller.events = stream.events
+    return await sink.finish() if whole is None else told(caller, whole)

@@ -1,0 +1,495 @@
+"""`GET /v1/responses` with an upgrade: the lanes of a client's WebSocket.
+
+Lanes are answered side by side, and each in order. They share one connection to an upstream that
+speaks WebSocket; to one that does not, each request is a POST. The client's connection outlives
+its upstream's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from aiohttp import WSCloseCode, WSMsgType, web
+from msgspec import Raw, Struct
+
+from lockstitch.gateway.answering import Answering
+from lockstitch.gateway.asked import CREATE_FRAME, Asked, NotARequest, read
+from lockstitch.gateway.events import (
+    CREATED,
+    ERROR,
+    FAILED,
+    TERMINAL,
+    WATCHED,
+    Event,
+    body_of,
+    peeked,
+)
+from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.lines import Headers, Hearing, Line, LineFailure
+from lockstitch.gateway.mishaps import refusal_for
+from lockstitch.gateway.passing import Whole
+from lockstitch.gateway.refusals import (
+    Refusal,
+    bad_key,
+    draining,
+    not_a_request,
+    too_many_requests,
+)
+from lockstitch.gateway.sinks import LaneSink
+from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.ways import RESPONSES, OverHttp, Way, of_no_body
+from lockstitch.gateway.wire import ClientSocket, Flow, UpstreamSocket
+from lockstitch.gateway.world import Caller, World
+
+OF_A_RESPONSE: Final = "response."
+STEERING: Final = "response.steer"
+
+LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+MOST_LANES: Final = 32
+"""As providers have it."""
+MOST_WAITING: Final = 64
+"""Requests that wait in one lane. A client sends the next one when it has the answer."""
+
+Ended = Callable[[Caller, int, float], None]
+"""Told of each request that ended: who asked, its status, when it began."""
+
+
+class _Frame(Struct):
+    type: str = ""
+    stream_id: Any = None
+
+
+_frames: Final = msgspec.json.Decoder(_Frame)
+
+
+async def converse(
+    world: World, caller: Caller, request: web.BaseRequest, ended: Ended
+) -> web.StreamResponse:
+    """Accept a client's WebSocket, and answer until it ends."""
+    limits = world.config.limits
+    client = await ClientSocket.accept(
+        request,
+        largest_message=limits.body_bytes,
+        high_water=limits.unread_bytes,
+        low_water=limits.unread_bytes // 4,
+    )
+    session = Session(world, caller, client, ended)
+    world.sessions.add(session)
+    try:
+        async for message in client.socket:
+            if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                session.take(bytes(message.data))
+    finally:
+        world.sessions.discard(session)
+        await session.close()
+    return client.socket
+
+
+class Session:
+    """One client's connection."""
+
+    def __init__(self, world: World, caller: Caller, client: ClientSocket, ended: Ended) -> None:
+        self.world = world
+        self.caller = caller
+        self.client = client
+        self.ended = ended
+        self.shared: dict[str, Shared] = {}
+        self._lanes: dict[str | None, Lane] = {}
+        self._opening = asyncio.Lock()
+        self.flow = Flow(client, self._lost, patience_seconds=world.config.limits.unread_seconds)
+        self.requests = 0
+        self._draining: asyncio.Task[None] | None = None
+
+    def drain(self) -> None:
+        """Take no more, and say goodbye when what runs has ended."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        await asyncio.gather(*(lane.over() for lane in self._lanes.values()))
+        await self.client.close(WSCloseCode.GOING_AWAY, "The gateway is shutting down.")
+
+    def take(self, payload: bytes) -> None:
+        """A frame of the client."""
+        try:
+            frame = _frames.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            refusal = not_a_request(NotARequest("The frame is not a JSON object. Send one."))
+            self.client.send(refusal.frame())
+            return
+        lane = self._lane(frame.stream_id)
+        if lane is None:
+            return
+        if self._draining is not None:
+            self.client.send(draining().frame(lane.name))
+            return
+        if frame.type != CREATE_FRAME:
+            self._pass(payload, frame)
+            return
+        try:
+            lane.put(read(payload))
+        except NotARequest as error:
+            self.client.send(not_a_request(error).frame(lane.name))
+
+    def _lane(self, name: Any) -> Lane | None:
+        if name is not None and (not isinstance(name, str) or not LANE.fullmatch(name)):
+            self.client.send(
+                Refusal(
+                    status=400,
+                    message="Invalid 'stream_id': expected 1 to 256 of A-Z a-z 0-9 _ . -",
+                    param="stream_id",
+                    code="invalid_stream_id",
+                ).frame()
+            )
+            return None
+        lane = self._lanes.get(name)
+        if lane is None:
+            if len(self._lanes) >= MOST_LANES:
+                self.client.send(
+                    Refusal(
+                        status=400,
+                        message=f"This connection has {MOST_LANES} streams already.",
+                        param="stream_id",
+                        code="websocket_stream_limit_reached",
+                    ).frame(name)
+                )
+                return None
+            lane = self._lanes[name] = Lane(self, name)
+        return lane
+
+    def _pass(self, payload: bytes, frame: _Frame) -> None:
+        """What steers a response goes to the upstream that gives it."""
+        for shared in self.shared.values():
+            if shared.has(frame.stream_id):
+                with suppress(LineFailure):  # its end is told to whoever hears it
+                    shared.send(payload)
+                return
+        name = frame.stream_id if isinstance(frame.stream_id, str) else None
+        self.client.send(
+            Refusal(
+                status=400,
+                message=f"Nothing takes {frame.type or 'this frame'!r}: no response runs on this "
+                "stream, or its upstream is not reached over a WebSocket.",
+                param="type",
+                code="invalid_request_error",
+            ).frame(name)
+        )
+
+    async def connection(self, upstream: Reached, headers: Headers) -> Shared:
+        """The connection to an upstream that the lanes share."""
+        async with self._opening:
+            shared = self.shared.get(upstream.name)
+            if shared is None or not shared.usable:
+                shared = Shared(self)
+                await shared.open(upstream, headers)
+                self.shared[upstream.name] = shared
+                self.flow.follow(shared)
+            return shared
+
+    def retire(self, shared: Shared) -> None:
+        """Ask nothing new on this connection."""
+        shared.retired = True
+        self.shared = {name: one for name, one in self.shared.items() if one is not shared}
+
+    def _lost(self) -> None:
+        for lane in self._lanes.values():
+            lane.left()
+
+    async def close(self) -> None:
+        """The client has gone; what runs is heard to its end."""
+        for lane in self._lanes.values():
+            lane.left()
+        await asyncio.gather(*(lane.over() for lane in self._lanes.values()))
+        self.flow.stop()
+        for shared in self.shared.values():
+            shared.leave()
+
+
+class Lane:
+    """The requests of one stream of a connection, in order."""
+
+    def __init__(self, session: Session, name: str | None) -> None:
+        self.name = name
+        self.session = session
+        self._waiting: deque[Asked] = deque()
+        self._answering: Answering | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._gone = False
+
+    def put(self, asked: Asked) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self.session.client.send(
+                too_many_requests(1.0, f"requests on stream {self.name or ''}".rstrip()).frame(
+                    self.name
+                )
+            )
+            return
+        self._waiting.append(asked)
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+
+    def left(self) -> None:
+        self._gone = True
+        self._waiting.clear()
+        if self._answering is not None:
+            self._answering.left()
+
+    async def over(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._answer(self._waiting.popleft())
+        finally:
+            self._task = None
+
+    async def _answer(self, asked: Asked) -> None:
+        session = self.session
+        world = session.world
+        session.requests += 1
+        caller = session.caller.again(session.requests)
+        begun = asyncio.get_running_loop().time()
+        status = 200
+        if world.keyring:
+            # Keys are taken back, and expire, while a connection is open.
+            caller.key = world.key_of(caller.headers)
+            if caller.key is None:
+                session.client.send(bad_key().frame(self.name))
+                session.ended(caller, bad_key().status, begun)
+                return
+        exhausted = world.allowance.take(caller.key, world.clock()) if caller.key else None
+        if exhausted is not None:
+            refusal = too_many_requests(exhausted.retry_after, exhausted.of)
+            session.client.send(refusal.frame(self.name))
+            session.ended(caller, refusal.status, begun)
+            return
+        stream = Stream(LaneSink(session.client, self.name), Log())
+        answering = Answering(world, caller, asked, stream, _Ways(self))
+        self._answering = answering
+        if self._gone:
+            answering.left()
+        world.running.add(answering)
+        world.metrics.streams.inc()
+        try:
+            whole = await answering.run()
+            if whole is not None:
+                status = whole.status
+                session.client.send(_as_frame(whole, self.name))
+        except Exception as error:
+            refusal = refusal_for(error, world, caller)
+            status = refusal.status
+            session.client.send(refusal.frame(self.name))
+        finally:
+            self._answering = None
+            world.running.discard(answering)
+            world.metrics.streams.dec()
+            world.metrics.events.inc(stream.events)
+            caller.events = stream.events
+            if caller.key is not None:
+                world.allowance.give_back(caller.key)
+            session.ended(caller, status, begun)
+
+
+class _Ways:
+    """A client that speaks WebSocket."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def to(self, upstream: Reached) -> Way:
+        return SharedWay(self._lane) if upstream.speaks_websocket else OverHttp(from_frame=True)
+
+    def fills(self, line: Line) -> None:
+        if not isinstance(line, SharedLine):
+            self._lane.session.flow.follow(line)
+
+    def drains(self, line: Line) -> None:
+        if not isinstance(line, SharedLine):
+            self._lane.session.flow.forget(line)
+
+    def warms_up(self, upstream: Reached) -> bool:
+        return upstream.speaks_websocket and upstream.keeps_state
+
+    def anchor_gone(self, parent: Kept | None) -> bool:
+        if parent is None or parent.asked.stored:
+            return False
+        return not any(
+            shared.usable and parent.id in shared.newest.values()
+            for shared in self._lane.session.shared.values()
+        )
+
+
+class SharedWay:
+    """Over the connection that the lanes share."""
+
+    framed = True
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    async def ask(self, upstream: Reached, body: bytes, headers: Headers, hearing: Hearing) -> Line:
+        shared = await self._lane.session.connection(upstream, headers)
+        return shared.ask(self._lane.name, body, hearing)
+
+
+class Shared:
+    """One connection to an upstream, and who listens to which of its streams."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._socket: UpstreamSocket | None = None
+        self._hearing: dict[str | None, Hearing] = {}
+        self._busy: set[str | None] = set()
+        self._muted: set[str | None] = set()
+        """Streams whose last response failed, and may still be talking."""
+        self._begun: dict[str | None, str | None] = {}
+        self.retired = False
+        """Nothing new is asked here; what runs may end."""
+        self.newest: dict[str | None, str] = {}
+        """The response that the upstream keeps with this connection, for each stream."""
+
+    @property
+    def usable(self) -> bool:
+        return self._socket is not None and self._socket.usable
+
+    def has(self, lane: Any) -> bool:
+        return lane in self._hearing
+
+    async def open(self, upstream: Reached, headers: Headers) -> None:
+        self._socket = await upstream.socket(RESPONSES, of_no_body(headers), self)
+
+    def ask(self, lane: str | None, frame: bytes, hearing: Hearing) -> SharedLine:
+        assert self._socket is not None
+        self._hearing[lane] = hearing
+        self._busy.add(lane)
+        try:
+            self._socket.send(frame)
+        except LineFailure:
+            del self._hearing[lane]
+            self._busy.discard(lane)
+            raise
+        return SharedLine(self, lane, hearing)
+
+    def send(self, frame: bytes) -> None:
+        if self._socket is not None:
+            self._socket.send(frame)
+
+    # What the connection calls.
+
+    def frame(self, payload: bytes) -> None:
+        event = peeked(payload)
+        lane = event.stream_id if isinstance(event.stream_id, str) else None
+        hearing = self._hearing.get(lane)
+        if event.type in WATCHED and not self._is_next(lane, event):
+            return
+        if lane in self._muted and event.type != ERROR:
+            return
+        if hearing is not None:
+            hearing.heard(payload)
+        elif event.type == ERROR and lane is None and self._hearing:
+            # About the connection: it concerns every stream of it.
+            for one in list(self._hearing.values()):
+                one.heard(payload)
+        elif not event.type.startswith(OF_A_RESPONSE) or event.type.startswith(STEERING):
+            self._session.client.send(payload)
+        # Otherwise it is a late word of a response that is over, and would be taken for the next.
+
+    def _is_next(self, lane: str | None, event: Event) -> bool:
+        """Does this event belong to what the stream is to hear? What follows from it is noted."""
+        if event.type == ERROR:
+            # A request that failed takes its parent with it. What its response may still say is
+            # passed over, until the next one begins.
+            self.newest.pop(lane, None)
+            self._busy.discard(lane)
+            self._muted.add(lane)
+            return True
+        response = body_of(event.response).id
+        if event.type == CREATED:
+            if response == self._begun.get(lane):
+                return False
+            self._muted.discard(lane)
+            self._begun[lane] = response
+        elif event.type in TERMINAL and lane not in self._muted:
+            if response is not None and response == self.newest.get(lane):
+                return False
+            self._busy.discard(lane)
+            self.newest.pop(lane, None)
+            if event.type != FAILED and response is not None:
+                self.newest[lane] = response
+        return True
+
+    def closed(self, code: int, reason: str) -> None:
+        hearing, self._hearing = self._hearing, {}
+        self._busy.clear()
+        failure = LineFailure(
+            f"The upstream closed the WebSocket ({code}) {reason}".strip(), sent=True
+        )
+        self._session.flow.forget(self)
+        for one in hearing.values():
+            one.broke(failure)
+
+    # As a line: the flow to the client holds back all streams at once.
+
+    def pause(self) -> None:
+        if self._socket is not None:
+            self._socket.pause()
+
+    def resume(self) -> None:
+        if self._socket is not None:
+            self._socket.resume()
+
+    def leave(self) -> None:
+        if self._socket is not None:
+            self._socket.leave()
+
+    def release(self, lane: str | None, hearing: Hearing) -> None:
+        """Nobody listens to this stream any more."""
+        if self._hearing.get(lane) is hearing:
+            del self._hearing[lane]
+        if lane in self._busy:
+            # The upstream is still busy with it, and would answer nothing else there.
+            self._session.retire(self)
+        if self.retired and not self._hearing:
+            self.leave()
+
+
+class SharedLine:
+    """One answer on a shared connection."""
+
+    def __init__(self, shared: Shared, lane: str | None, hearing: Hearing) -> None:
+        self._shared = shared
+        self._lane = lane
+        self._hearing = hearing
+
+    def pause(self) -> None:
+        self._shared.pause()
+
+    def resume(self) -> None:
+        self._shared.resume()
+
+    def leave(self) -> None:
+        self._shared.release(self._lane, self._hearing)
+
+
+def _as_frame(whole: Whole, lane: str | None) -> bytes:
+    """An answer of HTTP, as a frame: only refusals come so."""
+    frame: dict[str, Any] = {"type": ERROR, "status": whole.status}
+    if lane is not None:
+        frame["stream_id"] = lane
+    try:
+        error = msgspec.json.decode(whole.body, type=dict[str, Raw]).get("error", Raw(b"null"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        error = Raw(msgspec.json.encode({"message": whole.body.decode("utf-8", "replace")}))
+    frame["error"] = error
+    wait = next((value for name, value in whole.headers if name.lower() == "retry-after"), None)
+    if wait is not None:
+        frame["headers"] = {"retry-after": wait}
+    return msgspec.json.encode(frame)

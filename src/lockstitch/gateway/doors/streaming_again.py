@@ -1,0 +1,198 @@
+"""A response as a stream, again, from behind the event that a client saw last.
+
+From the log of this process, where it has one; from the upstream that keeps the response; in the
+end from the journal, condensed. Whatever breaks on the way, the next of them goes on, and so the
+stream ends well."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from lockstitch.gateway import telling
+from lockstitch.gateway.doors.kept_responses import (
+    asking_for,
+    is_heard,
+    keeper,
+    path_of,
+    write_end,
+)
+from lockstitch.gateway.doors.reading import (
+    AWAKE,
+    NOBODY_READS,
+    ClientGone,
+    Newer,
+    Reader,
+    follow,
+)
+from lockstitch.gateway.doors.resuming import Resumed
+from lockstitch.gateway.doors.unknown import NOT_FOUND
+from lockstitch.gateway.events import as_sse, body_of
+from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.lines import Asking, LineFailure
+from lockstitch.gateway.passing import fetched
+from lockstitch.gateway.streams import Log
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.world import Caller, World
+from lockstitch.store.errors import StoreError
+from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
+
+POLL_SECONDS: Final = 0.5
+"""How often somebody is asked about a response that is heard by nobody here: the journal, where
+another process hears it, or the upstream that runs it in the background."""
+
+AWAKE_SECONDS: Final = 15.0
+"""How often a client that waits is told so. Most proxies give up after a silent minute."""
+
+
+class StreamAgain:
+    """One client that asks for the rest of a stream."""
+
+    def __init__(
+        self, world: World, caller: Caller, request: web.BaseRequest, *, shown: str, after: int
+    ) -> None:
+        """``shown`` is the id that the client knows the response by; ``after`` the number of the
+        event that it saw last, -1 for none."""
+        self._world = world
+        self._caller = caller
+        self._request = request
+        self._shown = shown
+        self._newer = Newer(after)
+        self._reader: Reader | None = None
+        self._clock = asyncio.get_running_loop().time
+        self._give_up = self._clock() + world.config.limits.unattended_seconds
+        self._awake = self._clock() + AWAKE_SECONDS
+
+    async def from_log(self, log: Log) -> web.StreamResponse:
+        """A response that was heard here lately, or is heard now."""
+        try:
+            most = self._world.config.limits.unread_bytes
+            if not await follow(await self._begun(), log, self._newer, most_waiting_bytes=most):
+                await self._rest()
+        except ClientGone:
+            self._caller.note("the client went away")
+        return self._ended()
+
+    async def from_elsewhere(self, kept: Kept) -> web.StreamResponse:
+        """One that is in the journal, and perhaps at an upstream."""
+        try:
+            upstream = keeper(self._world, self._caller, kept)
+            if upstream is None or not await self._from_upstream(upstream, kept):
+                await self._rest()
+        except ClientGone:
+            self._caller.note("the client went away")
+        return self._ended()
+
+    async def _begun(self) -> Reader:
+        if self._reader is None:
+            self._reader = await Reader.begin(self._world, self._caller, self._request)
+        return self._reader
+
+    def _ended(self) -> web.StreamResponse:
+        if self._reader is None:
+            return web.Response(status=NOBODY_READS)
+        return self._reader.end()
+
+    # From the upstream
+
+    async def _from_upstream(self, upstream: Reached, kept: Kept) -> bool:
+        """Write the upstream's stream, asked for again where it breaks; was that its end?"""
+        self._caller.upstream = upstream.name
+        numbers: dict[bytes, int] = {}
+        for _ in range(1 + upstream.told.retries):
+            try:
+                resumed = await Resumed.ask(upstream, self._asking(upstream, kept), self._newer)
+            except LineFailure:
+                continue
+            if resumed is None:
+                break
+            await resumed.write_to(await self._begun())
+            numbers |= resumed.numbers
+            if resumed.last is not None:
+                await self._write_last(kept, resumed, numbers)
+                return True
+            if resumed.whole:
+                break
+        if kept.ending is None:
+            await self._await_end(upstream, kept)
+        return False
+
+    def _asking(self, upstream: Reached, kept: Kept) -> Asking:
+        changed: dict[str, str] = {}
+        if self._newer.number >= 0:
+            changed["starting_after"] = str(self._newer.number)
+        target = path_of(kept.id)
+        return asking_for(self._request, self._caller, upstream, target, **changed)
+
+    async def _write_last(self, kept: Kept, resumed: Resumed, numbers: dict[bytes, int]) -> None:
+        assert resumed.last is not None
+        event = resumed.last.event
+        number = event.sequence_number if isinstance(event.sequence_number, int) else None
+        response = bytes(event.response)
+        await write_end(self._world, self._caller, kept, response, last=number, numbers=numbers)
+        if number is None or number > self._newer.number:
+            reader = await self._begun()
+            await reader.write(as_sse(event.type, resumed.last.data))
+
+    async def _await_end(self, upstream: Reached, kept: Kept) -> None:
+        """Wait for the end of a response whose upstream does not stream it. Raises `LineFailure`
+        where nobody can tell and the client has seen nothing."""
+        asking = Asking(
+            method="GET", target=path_of(kept.id), headers=upstream.headers(self._caller.headers)
+        )
+        while self._clock() < self._give_up:
+            try:
+                whole = await fetched(upstream, asking)
+                if whole.status not in (200, NOT_FOUND):
+                    raise LineFailure(f"{upstream.name} said {whole.status}.", sent=True)
+            except LineFailure:
+                if self._reader is None:
+                    raise
+                return
+            if whole.status == NOT_FOUND:
+                return
+            if body_of(whole.body).status in ENDING_OF_STATUS:
+                await write_end(self._world, self._caller, kept, whole.body)
+                return
+            await self._pause()
+
+    # From the journal
+
+    async def _rest(self) -> None:
+        """Write what the journal has behind the last event, when the response is over."""
+        reader = await self._begun()
+        after = self._newer.number
+        try:
+            kept = await self._over()
+        except StoreError as error:
+            self._caller.note(f"journal: {error}")
+            kept = None
+        if kept is None:
+            await reader.write(telling.unknown_end(self._shown, after))
+            return
+        for block in telling.events(kept, self._shown, after):
+            await reader.write(block)
+
+    async def _over(self) -> Kept | None:
+        """Wait until nobody hears the response any more; what the journal has of it then."""
+        while True:
+            kept = await self._kept()
+            if kept is None or kept.ending is not None or self._clock() > self._give_up:
+                return kept
+            if not await is_heard(self._world, self._caller.tenant, kept.id):
+                return await self._kept()  # it may have ended in between
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait a little, and let the client know that somebody is there."""
+        reader = await self._begun()
+        reader.news.clear()
+        await reader.wait(POLL_SECONDS)
+        if self._clock() > self._awake:
+            self._awake = self._clock() + AWAKE_SECONDS
+            await reader.write(AWAKE)
+
+    async def _kept(self) -> Kept | None:
+        return await self._world.exchanges.exchange(self._caller.tenant, self._shown)

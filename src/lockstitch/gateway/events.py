@@ -1,0 +1,279 @@
+"""Events of the Responses API as the gateway sees them: peeked at, and handed on as they came.
+
+Bytes in, whole events out, with their bytes. Over SSE an event is a block of lines; in a WebSocket
+it is a frame. Pure; who writes them where is in `streams`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from lockstitch.upstream.sse import LARGEST_EVENT_BYTES, EventTooLarge
+
+CREATED: Final = "response.created"
+QUEUED: Final = "response.queued"
+IN_PROGRESS: Final = "response.in_progress"
+ITEM_DONE: Final = "response.output_item.done"
+COMPLETED: Final = "response.completed"
+INCOMPLETE: Final = "response.incomplete"
+FAILED: Final = "response.failed"
+CANCELLED: Final = "response.cancelled"
+ERROR: Final = "error"
+
+BEGINNING: Final = frozenset({CREATED, QUEUED, IN_PROGRESS})
+"""Events that say that there is a response, and nothing of what it says."""
+
+TERMINAL: Final = frozenset({COMPLETED, INCOMPLETE, FAILED, CANCELLED})
+"""Events that end a response."""
+
+WATCHED: Final = BEGINNING | TERMINAL | {ITEM_DONE, ERROR}
+"""Events that anything follows from. All others only pass."""
+
+_NONE: Final = Raw(b"")
+
+
+class Event(Struct, gc=False):
+    """What is read of an event. A field that an unknown event may use for something else is
+    anything."""
+
+    type: str = ""
+    sequence_number: Any = None
+    output_index: Any = None
+    stream_id: Any = None
+    item: Raw = _NONE
+    response: Raw = _NONE
+    error: Raw = _NONE
+
+
+class Heard(Struct, gc=False):
+    """One whole event."""
+
+    event: Event
+    data: bytes
+    """Its JSON, as it came."""
+    start: int = 0
+    """Where it begins in the bytes it came with."""
+
+
+_decode = msgspec.json.Decoder(Event).decode
+_MUTE: Final = Event()
+
+
+def peeked(data: bytes) -> Event:
+    """What is read of an event. Of what is no JSON object nothing is, and it passes."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _MUTE
+
+
+class Splitter:
+    """One SSE stream, as it comes in pieces of any size."""
+
+    __slots__ = ("_looked", "_rest")
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._looked = 0
+        """How much of the rest is known to hold no end of an event."""
+
+    def feed(self, piece: bytes) -> tuple[bytes, list[Heard]]:
+        """The bytes of the events that are whole now, and the events. Comments have bytes too."""
+        rest = self._rest
+        if rest:
+            rest += piece
+            end = _end(rest, max(self._looked - LONGEST_END_BYTES, 0))
+            if end < 0:
+                self._wait()
+                return b"", []
+            piece = bytes(rest[:end])
+            del rest[:end]
+        else:
+            end = _end(piece, 0)
+            if end != len(piece):
+                rest += piece[max(end, 0) :]
+            if end < 0:
+                self._wait()
+                return b"", []
+            if rest:
+                piece = piece[:end]
+        self._looked = 0
+        return piece, _split(piece)
+
+    def _wait(self) -> None:
+        self._looked = len(self._rest)
+        if self._looked > LARGEST_EVENT_BYTES:
+            raise EventTooLarge(f"An event is larger than {LARGEST_EVENT_BYTES:,} bytes")
+
+
+LONGEST_END_BYTES: Final = 4
+"""An event ends with an empty line: two line ends, each of which may be CR, LF, or both."""
+
+_ENDS: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+def _end(data: bytes | bytearray, start: int) -> int:
+    """Where the last whole event ends; -1 if none does."""
+    if data.find(b"\r", start) < 0:
+        found = data.rfind(b"\n\n", start)
+        return found + 2 if found >= 0 else -1
+    end = -1
+    for match in _ENDS.finditer(data, start):
+        end = match.end()
+    return end
+
+
+def _split(block: bytes) -> list[Heard]:
+    if b"\r" in block:
+        return _split_lines(block)
+    heard: list[Heard] = []
+    start = 0
+    for part in block.split(b"\n\n"):
+        data = _data(part)
+        if data:
+            heard.append(Heard(peeked(data), data, start))
+        start += len(part) + 2
+    return heard
+
+
+def _data(part: bytes) -> bytes:
+    """What stands behind `data:`. Nearly every event is one name and one line of data."""
+    part = part.removeprefix(_BYTE_ORDER_MARK)
+    if part.startswith(b"data:"):
+        data = part[5:]
+    else:
+        at = part.find(b"\ndata:")
+        if at < 0:
+            return b""
+        data = part[at + 6 :]
+    if b"\n" in data:
+        lines = (line for line in part.split(b"\n") if line.startswith(b"data:"))
+        return b"\n".join(line[5:].removeprefix(b" ") for line in lines)
+    return data.removeprefix(b" ")
+
+
+def _split_lines(block: bytes) -> list[Heard]:
+    """The same for lines that end with CR, or in both ways."""
+    heard: list[Heard] = []
+    start = 0
+    for match in _ENDS.finditer(block):
+        lines = block[start : match.start()].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        data = _data(lines)
+        if data:
+            heard.append(Heard(peeked(data), data, start))
+        start = match.end()
+    return heard
+
+
+def as_sse(type: str, data: bytes) -> bytes:
+    """An event as a block of lines. JSON has no line feeds of its own unless it was set out in
+    lines; then they are white space. A type that is no word cannot be a line."""
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\r", b" ").replace(b"\n", b" ")
+    if not type.isascii() or not type.isprintable():
+        return b"data: %b\n\n" % data
+    return b"event: %b\ndata: %b\n\n" % (type.encode(), data)
+
+
+def with_stream_id(data: bytes, stream_id: str) -> bytes:
+    """An event as it goes to a lane of a WebSocket. What is no object goes as it is."""
+    event = peeked(data)
+    if event is _MUTE:
+        return data
+    if event.stream_id is not None:
+        return changed(data, {"stream_id": stream_id})
+    named = b'{"stream_id":' + msgspec.json.encode(stream_id)
+    rest = data.lstrip()[1:].lstrip()
+    return named + (rest if rest.startswith(b"}") else b"," + rest)
+
+
+def error_as_frame(data: bytes) -> bytes:
+    """An `error` event of a stream in the form that it has in a WebSocket."""
+    event = peeked(data)
+    if event.error or event is _MUTE:
+        return data
+    said = _objects.decode(data)
+    inner = {"type": Raw(b'"server_error"'), **_some(said, "code", "message", "param")}
+    frame = {"type": ERROR, "status": STREAM_ERROR_STATUS, "error": inner}
+    return msgspec.json.encode(frame | _some(said, "sequence_number", "stream_id"))
+
+
+def _some(fields: dict[str, Raw], *names: str) -> dict[str, Raw]:
+    return {name: fields[name] for name in names if name in fields}
+
+
+def error_as_event(data: bytes, number: int) -> bytes:
+    """An error frame of a WebSocket in the form that it has in a stream of events."""
+    event = peeked(data)
+    if not event.error:
+        return data
+    try:
+        inner = _objects.decode(bytes(event.error))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return data
+    none = Raw(b"null")
+    code = inner.get("code", none)
+    flat = {
+        "type": ERROR,
+        "code": inner.get("type", none) if bytes(code) == b"null" else code,
+        "message": inner.get("message", none),
+        "param": inner.get("param", none),
+        "sequence_number": number,
+    }
+    return msgspec.json.encode(flat)
+
+
+STREAM_ERROR_STATUS: Final = 500
+"""An event has no status; what failed in the middle of an answer failed at the server."""
+
+_objects = msgspec.json.Decoder(dict[str, Raw])
+
+
+def without_stream_id(data: bytes) -> bytes:
+    """An event of a lane as it goes over SSE."""
+    return changed(data, {}, drop=("stream_id",))
+
+
+def changed(data: bytes, fields: dict[str, Any], *, drop: Iterable[str] = ()) -> bytes:
+    """A JSON object with these fields set; the bytes of all others stay as they came."""
+    found = _objects.decode(data)
+    for name in drop:
+        found.pop(name, None)
+    for name, value in fields.items():
+        found[name] = value if isinstance(value, Raw) else Raw(msgspec.json.encode(value))
+    return msgspec.json.encode(found)
+
+
+def with_response(data: bytes, fields: dict[str, Any]) -> bytes:
+    """An event whose response has these fields set."""
+    response = peeked(data).response
+    if not response:
+        return data
+    return changed(data, {"response": Raw(changed(bytes(response), fields))})
+
+
+class Body(Struct, gc=False):
+    """What is read of a response."""
+
+    id: str | None = None
+    status: str | None = None
+    model: Any = None
+    output: list[Raw] | None = None
+    error: Any = None
+    previous_response_id: Any = None
+
+
+_bodies = msgspec.json.Decoder(Body)
+
+
+def body_of(response: Raw | bytes) -> Body:
+    """What is read of a response; nothing, where it is none."""
+    try:
+        return _bodies.decode(bytes(response) or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Body()

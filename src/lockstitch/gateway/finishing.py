@@ -1,0 +1,70 @@
+"""The end of a response that nobody heard: in the background, or while no gateway was listening.
+
+An upstream that is asked for it later shows how it ended; here that becomes the facts that are
+missing in its exchange. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lockstitch.core.facts import AnyFact, ItemCompleted
+from lockstitch.dialects.reading import decoded
+from lockstitch.gateway.events import body_of, changed
+from lockstitch.gateway.exchanges import Kept, ended
+from lockstitch.gateway.listing import id_of
+from lockstitch.gateway.notes import AnsweredNote
+from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
+
+_REPEATED: Final = ("instructions", "tools", "text")
+"""What a response only repeats of its request; the upstream that showed it keeps it."""
+
+NOTHING_HEARD: Final[Mapping[bytes, int]] = {}
+
+
+def finished(
+    kept: Kept,
+    response: bytes,
+    *,
+    last: int | None = None,
+    numbers: Mapping[bytes, int] = NOTHING_HEARD,
+) -> list[AnyFact]:
+    """What is missing in an exchange whose response is over; nothing where it is not over, or
+    where the exchange has its end. ``numbers`` are those of the items' events that were heard,
+    ``last`` that of the last event. Raises `NotAnItem`."""
+    body = body_of(response)
+    ending = ENDING_OF_STATUS.get(body.status or "")
+    if ending is None or kept.ending is not None or body.id != kept.id:
+        return []
+    output = [bytes(item) for item in body.output or ()]
+    for item in output:
+        decoded(item)  # an upstream may list anything
+    new = _unsaid(kept.said, output)
+    note = AnsweredNote(
+        numbers=[numbers.get(item) for item in (*kept.said, *new)],
+        last=last,
+        ended_by=f"response.{body.status}",
+        response=Raw(_without_output(response)),
+    )
+    request = kept.request
+    return [
+        *(ItemCompleted(request=request, item=item) for item in new),
+        *ended(request, ending, note),
+    ]
+
+
+def _unsaid(said: Sequence[bytes], output: Sequence[bytes]) -> list[bytes]:
+    """The items that are not written down yet. What was heard is the beginning of the output, in
+    its order; an item with an id is known by that, too."""
+    known = {id_of(item) for item in said} - {None}
+    return [item for item in output[len(said) :] if id_of(item) not in known]
+
+
+def _without_output(response: bytes) -> bytes:
+    try:
+        return changed(response, {"output": []}, drop=_REPEATED)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b"null"

@@ -1,0 +1,198 @@
+"""The inbound guard: what is wrong with what a client sent, and what goes on instead.
+
+A history that carries everything is judged and mended whole. A delta is judged as far as its
+anchor is known: against the calls that wait behind it, where the journal has the chain; for
+nothing that the anchor might explain, where it does not, and then it is never changed. Evidence
+comes before synthesis (`evidence`). Nothing is sent here, and nothing is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lockstitch.core import mending, rules
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Item, Part, Place
+from lockstitch.core.mending import Edit, Settle
+from lockstitch.core.outcomes import Evidence
+from lockstitch.core.pairing import Pairing
+from lockstitch.dialects import by_name
+from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.rewriting import rewrite_all
+from lockstitch.gateway.evidence import NOTHING, Seen, answering, parts_of
+
+
+class Guarding(Enum):
+    """What the guard does with what it finds."""
+
+    OFF = "off"
+    REPORT = "report"
+    MEND = "mend"
+    REFUSE = "refuse"
+
+
+class Guarded(Struct, frozen=True, kw_only=True):
+    """What the guard found, and what it made of it."""
+
+    findings: tuple[Finding, ...] = ()
+    """In the request as it came. Places are positions in it; what waits behind the anchor has
+    negative ones."""
+    items: list[Wire] | None = None
+    """What goes on instead; None if the request goes on as it came."""
+    origins: list[int | None] | None = None
+    """For each of these items the position at which it stood; None if it is new or changed."""
+    edits: tuple[Edit, ...] = ()
+    removed: tuple[Wire, ...] = ()
+    """Items that were removed or written over, as they were."""
+    refused: tuple[Finding, ...] = ()
+    """What the request is refused for."""
+
+
+UNTOUCHED: Final = Guarded()
+
+HARMLESS: Final = frozenset({rules.CONTRADICTED})
+"""What no provider refuses: mending makes it right, and nobody is turned away for it."""
+
+
+def guarded(
+    items: Sequence[Any],
+    *,
+    mode: Guarding,
+    dialect: str = "responses",
+    anchored: bool = False,
+    open_calls: Sequence[Item] | None = None,
+    evidence: Seen = NOTHING,
+) -> Guarded:
+    """Judge what a client sent, and mend or refuse it as the mode says.
+
+    ``anchored``: it is a delta. ``open_calls``: the calls that wait for their outputs behind its
+    anchor, in order, where the journal knows the chain; None where it does not."""
+    if mode is Guarding.OFF:
+        return UNTOUCHED
+    chosen = by_name(dialect)
+    behind = tuple(open_calls or ()) if anchored else ()
+    unknown = anchored and open_calls is None
+    found = _findings(chosen, items, behind, unknown=unknown, evidence=evidence)
+    if not found:
+        return UNTOUCHED
+    findings = _shifted(found, len(behind))
+    if mode is Guarding.REFUSE:
+        refused = tuple(finding for finding in findings if finding.rule not in HARMLESS)
+        return Guarded(findings=findings, refused=refused)
+    # What nobody knows the beginning of goes on as it came: "nothing trimmed, nothing injected".
+    if mode is Guarding.REPORT or unknown:
+        return Guarded(findings=findings)
+    return _mended(chosen, items, behind, found, evidence)
+
+
+def _mended(
+    dialect: Dialect,
+    items: Sequence[Any],
+    behind: Sequence[Item],
+    found: list[Finding],
+    evidence: Seen,
+) -> Guarded:
+    """The rounds of `histories.mend`, behind calls that stand where nothing can be changed."""
+    first = len(behind)
+    # Only places are needed of what the anchor holds: the rewriter puts outputs behind them.
+    history: list[Wire] = [{} for _ in behind] + list(items)
+    origins: list[int | None] = list(range(-first, len(items)))
+    writing = answering(dialect, evidence)
+    edits: list[Edit] = []
+    removed: list[Wire] = []
+    findings = _shifted(found, first)
+    unchanged = Guarded(findings=findings)
+    for _ in range(mending.MOST_ROUNDS):
+        planned = mending.plan(found, evidence=evidence.evidence)
+        if not planned:
+            break
+        if any(_changes_before(edit, first) for edit in planned):
+            return unchanged  # the provider has it, and we cannot change it there
+        written, sources, gone = rewrite_all(writing, history, planned)
+        # An output may have been put between two calls of the anchor: it goes behind them all.
+        mine = [n for n, source in enumerate(sources) if source is None or source >= first]
+        history = history[:first] + [written[n] for n in mine]
+        origins = origins[:first] + [_origin(origins, sources[n]) for n in mine]
+        edits += planned
+        removed += [wire for _, wire in gone]
+        found = _findings(dialect, history[first:], behind, unknown=False, evidence=evidence)
+    # Past the last round, or where everything would go, the provider has the word.
+    if found or len(history) == first or not edits:
+        return unchanged
+    return Guarded(
+        findings=findings,
+        items=history[first:],
+        origins=origins[first:],
+        edits=tuple(edits),
+        removed=tuple(removed),
+    )
+
+
+def _origin(origins: Sequence[int | None], source: int | None) -> int | None:
+    return None if source is None else origins[source]
+
+
+def _changes_before(edit: Edit, first: int) -> bool:
+    return not isinstance(edit, Settle) and edit.place.at < first
+
+
+def _findings(
+    dialect: Dialect,
+    items: Sequence[Any],
+    behind: Sequence[Item],
+    *,
+    unknown: bool,
+    evidence: Seen,
+) -> list[Finding]:
+    """What is wrong, with places that count what is behind the anchor from 0."""
+    pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
+    _feed(pairing, dialect, items, behind, evidence)
+    again = pairing.again()
+    if again is not None:
+        pairing = again
+        _feed(pairing, dialect, items, behind, evidence)
+    return pairing.finish(anchored=unknown)
+
+
+def _feed(
+    pairing: Pairing,
+    dialect: Dialect,
+    items: Sequence[Any],
+    behind: Sequence[Item],
+    seen: Seen,
+) -> None:
+    known = seen.evidence
+    for at, call in enumerate(behind):
+        pairing.wait_for(call, at)
+        if call.key is not None and call.key in known:
+            pairing.witness(call.key, known[call.key], at)
+    for at, wire in enumerate(items, len(behind)):
+        for item in parts_of(dialect, wire):
+            pairing.add(item, at)
+            if known and item.part is Part.CALL and (told := known.get(item.key or "")) is not None:
+                pairing.witness(item.key or "", told, at)
+
+
+def _shifted(findings: Sequence[Finding], first: int) -> tuple[Finding, ...]:
+    """Findings with the places that the client knows."""
+    if not first:
+        return tuple(findings)
+
+    def moved(place: Place | None) -> Place | None:
+        return None if place is None else Place(place.at - first, place.slot)
+
+    return tuple(
+        replace(
+            finding,
+            place=Place(finding.place.at - first, finding.place.slot),
+            other=moved(finding.other),
+            answer=moved(finding.answer),
+            after=moved(finding.after),
+            into=None if finding.into is None else finding.into - first,
+        )
+        for finding in findings
+    )

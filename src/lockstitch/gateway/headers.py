@@ -1,0 +1,46 @@
+"""Which headers go on, in both directions. Pure.
+
+A key goes only to whom it is for. What is about a single connection is left out by the wire;
+everything else passes as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lockstitch.gateway.lines import Headers, first
+from lockstitch.gateway.wire.heads import HOP_BY_HOP
+
+KEYS: Final = frozenset({"authorization", "x-api-key", "api-key", "cookie"})
+
+OF_A_HANDSHAKE: Final = "sec-websocket-"
+
+REQUEST_ID: Final = "lockstitch-request-id"
+
+_NOT_TO_CLIENTS: Final = HOP_BY_HOP | {"content-length", "date", "server", REQUEST_ID}
+
+
+def to_upstream(
+    headers: Headers, *, key: str | None, own: Iterable[tuple[str, str]] = (), keyed: bool
+) -> Headers:
+    """What of a client's request goes to an upstream. ``keyed``: the client's key is one of ours,
+    and must not leave. ``key`` is the upstream's own; ``own`` are set in place of the client's."""
+    # The server has unpacked what came packed.
+    drop = {"content-encoding", *(name.lower() for name, _ in own)}
+    if keyed or key is not None:
+        drop |= KEYS
+    kept = [
+        (name, value)
+        for name, value in headers
+        if (lowered := name.lower()) not in drop and not lowered.startswith(OF_A_HANDSHAKE)
+    ]
+    if key is not None:
+        anthropic = first(headers, "anthropic-version") is not None
+        kept.append(("x-api-key", key) if anthropic else ("authorization", f"Bearer {key}"))
+    return [*kept, *own]
+
+
+def to_client(headers: Headers, request_id: str) -> Headers:
+    """What of an upstream's answer goes to the client."""
+    kept = [(name, value) for name, value in headers if name.lower() not in _NOT_TO_CLIENTS]
+    return [*kept, (REQUEST_ID, request_id)]

@@ -1,0 +1,200 @@
+"""The gateway's journal: exchanges kept in a store, each under its tenant and its response's id.
+
+Whoever answers a request writes its exchange, and nobody else does. Reading is for everyone with
+the same store: what one process heard, another can go on from."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from lockstitch.core import records
+from lockstitch.core.facts import AnyFact, Noted
+from lockstitch.core.items import Part
+from lockstitch.core.records import Name, Naming
+from lockstitch.dialects.base import Wire
+from lockstitch.dialects.likeness import likeness
+from lockstitch.dialects.reading import READINGS, decoded
+from lockstitch.gateway.chains import ChainUnknown
+from lockstitch.gateway.exchanges import Kept, kept
+from lockstitch.gateway.notes import SAME_AS
+from lockstitch.store.contract import Store
+from lockstitch.store.journal import Journal
+
+PREFIX: Final = "gateway"
+
+LONGEST_ID_CHARACTERS: Final = 256
+"""Ids come from outside. Providers' are well below; a longer one is nobody's."""
+
+LONGEST_CHAIN_EXCHANGES: Final = 20_000
+"""A chain that is longer is not rebuilt: no model could read it."""
+
+EXCHANGES_REMEMBERED: Final = 512
+"""How many exchanges that were read lately stay in memory."""
+
+MOST_PLACES: Final = 50
+"""Where one call id is looked for. Ids that are in more places are counted, not made up."""
+
+LARGEST_REMEMBERED_BYTES: Final = 64 * 1024
+"""One that is larger is read again when it is needed."""
+
+
+class Exchanges:
+    """The exchanges of all tenants."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._remembered: OrderedDict[str, Kept] = OrderedDict()
+
+    async def opened(self, tenant: str, response: str) -> Journal:
+        """The journal of a new exchange. An upstream that gives an id again means the newer."""
+        name = name_of(tenant, response)
+        self._remembered.pop(name, None)
+        journal = await Journal.open(self.store, name)
+        if len(journal.ledger) > 1:
+            await journal.close()
+            await self.store.delete(name)
+            journal = await Journal.open(self.store, name)
+        return journal
+
+    async def reopened(self, tenant: str, response: str) -> Journal:
+        """The journal of an exchange that did not end, to go on with."""
+        name = name_of(tenant, response)
+        self._remembered.pop(name, None)
+        return await Journal.open(self.store, name)
+
+    async def same(self, tenant: str, shown: str, response: str) -> None:
+        """What was shown as one response was answered as another: keep it under both ids."""
+        async with await self.opened(tenant, shown) as journal:
+            await journal.append(Noted(kind=SAME_AS, note=response.encode()))
+
+    async def exchange(self, tenant: str, response: str) -> Kept | None:
+        """The exchange that gave this response; None if this tenant has none."""
+        if not _is_id(response):
+            return None
+        name = name_of(tenant, response)
+        found = self._remembered.get(name)
+        if found is not None:
+            self._remembered.move_to_end(name)
+            return found
+        facts = await self._facts(name)
+        one = kept(facts)
+        if isinstance(one, str):
+            facts = await self._facts(name_of(tenant, one))
+            one = kept(facts)
+        if not isinstance(one, Kept):
+            return None
+        if one.ending is not None and _size(one) <= LARGEST_REMEMBERED_BYTES:
+            self._remembered[name] = one
+            if len(self._remembered) > EXCHANGES_REMEMBERED:
+                self._remembered.popitem(last=False)
+        return one
+
+    async def is_there(self, tenant: str, response: str) -> bool:
+        """Is it still kept? Others may have deleted it."""
+        async for _ in self.store.read(name_of(tenant, response)):
+            return True
+        return False
+
+    async def path(self, tenant: str, response: str) -> list[Kept]:
+        """The exchanges up to this response, oldest first. Raises `ChainUnknown`."""
+        path: list[Kept] = []
+        wanted: str | None = response
+        while wanted is not None:
+            one = await self.exchange(tenant, wanted)
+            if one is None:
+                raise ChainUnknown(f"Response {wanted} is not in the journal.")
+            if len(path) == LONGEST_CHAIN_EXCHANGES:
+                raise ChainUnknown(f"The chain to {response} is too long to be rebuilt.")
+            if path and one.id != wanted:
+                # It was shown under another id than it was answered under.
+                path[-1] = replace(path[-1], asked=replace(path[-1].asked, base=one.id))
+            path.append(one)
+            wanted = one.asked.base
+        return path[::-1]
+
+    async def outputs(self, tenant: str, calls: Mapping[str, Wire]) -> dict[str, bytes]:
+        """For each of these calls: the output that was seen last, on any branch.
+
+        Some servers count their calls, so that an id alone says nothing: the call before the output
+        must be this very call."""
+        found: dict[str, bytes] = {}
+        for key, call in calls.items():
+            wanted = likeness(call)
+            places = await self.store.find(Name(Naming.CALL, key))
+            for place in places[:MOST_PLACES]:
+                if not place.conversation.startswith(f"{PREFIX}/{tenant}/"):
+                    continue
+                one = await self.exchange(tenant, place.conversation.rpartition("/")[2])
+                output = await self._output(tenant, one, key, wanted) if one is not None else None
+                if output is not None:
+                    found[key] = output
+                    break
+        return found
+
+    async def _output(self, tenant: str, one: Kept, key: str, wanted: bytes) -> bytes | None:
+        """The output of this call that an exchange was asked with."""
+        output = next((item for item in reversed(one.items) if _is_output(item, key)), None)
+        if output is None:
+            return None
+        said = one.items
+        if one.asked.base is not None:
+            base = await self.exchange(tenant, one.asked.base)
+            said = [*(base.said if base is not None else ()), *said]
+        same = any(_is_call(item, key) and likeness(decoded(item)) == wanted for item in said)
+        return output if same else None
+
+    async def is_anothers(self, tenant: str, name: Name) -> bool:
+        """Does another tenant have this, and not this one?"""
+        places = await self.store.find(name)
+        ours = [place for place in places if place.conversation.startswith(f"{PREFIX}/{tenant}/")]
+        theirs = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
+        return bool(theirs) and not ours
+
+    async def item(self, tenant: str, id: str) -> bytes | None:
+        """The item of this id, as it was seen last."""
+        for place in await self.store.find(Name(Naming.ITEM, id)):
+            if place.conversation.startswith(f"{PREFIX}/{tenant}/"):
+                return await self._item(place.conversation, place.seq)
+        return None
+
+    async def forget(self, tenant: str, response: str) -> bool:
+        """Delete an exchange; was it there?"""
+        name = name_of(tenant, response)
+        self._remembered.pop(name, None)
+        return await self.store.delete(name)
+
+    async def _facts(self, name: str) -> list[AnyFact]:
+        return [records.decoded(record) async for record in self.store.read(name)]
+
+    async def _item(self, name: str, seq: int) -> bytes | None:
+        async for record in self.store.read(name, after=seq - 1):
+            item: bytes | None = getattr(records.decoded(record), "item", None)
+            return item
+        return None
+
+
+def name_of(tenant: str, response: str) -> str:
+    return f"{PREFIX}/{tenant}/{response}"
+
+
+def _is_id(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_ID_CHARACTERS and text.isprintable()
+
+
+def _size(one: Kept) -> int:
+    return sum(map(len, one.items)) + sum(map(len, one.said)) + len(one.answered.response)
+
+
+def _is_output(item: bytes, key: str) -> bool:
+    return any(part.part is Part.OUTPUT and part.key == key for part in _parts(item))
+
+
+def _is_call(item: bytes, key: str) -> bool:
+    return any(part.part is Part.CALL and part.key == key for part in _parts(item))
+
+
+_parts = READINGS["responses"].read

@@ -1,0 +1,77 @@
+"""What a line to an upstream is to the rest: one answer under way, told by plain calls.
+
+An upstream's bytes arrive in the callback of its connection, and go on from there without a task
+being woken: that is what an event costs. Lines are in `wire`; who listens is `relay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core.errors import LockstitchError
+
+Headers: TypeAlias = Sequence[tuple[str, str]]
+"""Names as they came, in order; a name may come twice."""
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """One request to an upstream."""
+
+    method: str
+    target: str
+    """The path and the query, behind the upstream's own base path: `/responses?include=…`."""
+    headers: Headers
+    """What goes on to the upstream; the line adds what it must (host, length)."""
+    body: bytes = b""
+
+
+class LineFailure(LockstitchError):
+    """The line to an upstream failed."""
+
+    def __init__(self, message: str, *, sent: bool, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent
+        """May the upstream have the request?"""
+        self.timed_out = timed_out
+
+
+class Hearing(Protocol):
+    """Who listens to an answer. Every call comes from the event loop, in this order: `begun`, any
+    number of `heard`, then once `ended` or `broke`, which may also come alone."""
+
+    def begun(self, status: int, headers: Headers) -> None: ...
+
+    def heard(self, data: bytes) -> None:
+        """Bytes of a body as they came, or the whole payload of one frame."""
+        ...
+
+    def ended(self) -> None:
+        """The answer is there whole, as far as its framing tells."""
+        ...
+
+    def broke(self, failure: LineFailure) -> None:
+        """The line broke before that."""
+        ...
+
+
+class Line(Protocol):
+    """One answer that is being heard."""
+
+    def pause(self) -> None:
+        """Read no more for now: whoever listens cannot keep up."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def leave(self) -> None:
+        """Nobody listens any more. `Hearing` is not called again."""
+        ...
+
+
+def first(headers: Headers | Mapping[str, str], name: str) -> str | None:
+    """The value of a header, whatever its case."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    wanted = name.lower()
+    return next((value for key, value in pairs if key.lower() == wanted), None)

@@ -1,0 +1,41 @@
+"""What a client is told when something was raised: one table for all doors."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from lockstitch.gateway import logs, refusals
+from lockstitch.gateway.asked import NotARequest
+from lockstitch.gateway.conversations import ConversationRefused
+from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.recording import NotDurable
+from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.world import Caller, World
+from lockstitch.store.errors import StoreError
+
+
+def refusal_for(error: Exception, world: World, caller: Caller) -> Refusal:
+    """What to say to the client; what is a mistake of ours goes into the log, with its trace."""
+    match error:
+        case NotARequest():
+            return refusals.not_a_request(error)
+        case ConversationRefused():
+            return error.refusal
+        case web.HTTPRequestEntityTooLarge():
+            return refusals.too_large(world.config.limits.body_bytes)
+        case TimeoutError():
+            return Refusal(status=408, message="The request did not arrive in time. Send it again.")
+        case StoreError() | NotDurable():
+            logs.careful("journal", why=str(error), request_id=caller.request_id)
+            return refusals.journal_unavailable()
+        case LineFailure():
+            return refusals.unreachable(caller.upstream or "upstream", timed_out=error.timed_out)
+        case web.HTTPException():
+            return Refusal(status=error.status, message=error.reason)
+    logs.went_wrong("a mistake of the gateway", error, request_id=caller.request_id)
+    return Refusal(
+        status=500,
+        message=f"The gateway made a mistake. Its log has more: {caller.request_id}.",
+        type="server_error",
+        code="gateway_error",
+    )

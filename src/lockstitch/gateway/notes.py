@@ -1,0 +1,79 @@
+"""What the gateway notes beside the facts of an exchange: who asked whom, and how it was answered.
+
+A note is JSON in a `Noted` fact. Fields may be added; a reader passes over those it does not know.
+Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from lockstitch.core.errors import LockstitchError
+
+ASKED: Final = "gateway.asked"
+ANSWERED: Final = "gateway.answered"
+SAME_AS: Final = "gateway.same_as"
+"""The response of this name was tried again, and answered under another: the note is that id."""
+
+
+class UnreadableNote(LockstitchError):
+    """A note is not one that a gateway wrote."""
+
+
+class AskedNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked, apart from the items."""
+
+    upstream: str
+    """The name of the upstream that answers."""
+    local: bool = False
+    """The gateway itself answered: no upstream has the response."""
+    model: str = ""
+    base: str | None = None
+    """The response whose whole context stands before the items."""
+    anchored: bool = False
+    """The client named `base` itself; otherwise it was found in the history that it sent."""
+    conversation: str | None = None
+    stored: bool = True
+    """Was the upstream asked to keep the response?"""
+    created: float = 0.0
+
+
+class AnsweredNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How it was answered, apart from the items."""
+
+    numbers: list[int | None] = []
+    """The sequence number of each item's last event, in the order of the items."""
+    last: int | None = None
+    """The sequence number of the event that ended it."""
+    ended_by: str = ""
+    """The type of that event."""
+    response: Raw = Raw(b"null")
+    """The response, without its output."""
+
+
+_asked: Final = msgspec.json.Decoder(AskedNote)
+_answered: Final = msgspec.json.Decoder(AnsweredNote)
+
+
+def written(note: AskedNote | AnsweredNote) -> bytes:
+    return msgspec.json.encode(note)
+
+
+def asked_note(note: bytes) -> AskedNote:
+    return _read(_asked, note)  # type: ignore[no-any-return]
+
+
+def answered_note(note: bytes) -> AnsweredNote:
+    return _read(_answered, note)  # type: ignore[no-any-return]
+
+
+def _read(decoder: msgspec.json.Decoder[Any], note: bytes) -> Any:
+    try:
+        return decoder.decode(note)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableNote(
+            f"A note of the gateway cannot be read: {error}. It was written by a newer version of "
+            "Lockstitch, or is damaged. Upgrade, or restore a backup."
+        ) from None

@@ -1,0 +1,219 @@
+"""Before the first try: what a request goes on from, where it may go, and whether it is whole.
+
+What it finds is data for `answering`. A request that ends here raises `Stop`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import msgspec
+from msgspec import Struct
+
+from lockstitch.core.errors import NotAnItem
+from lockstitch.core.items import Part
+from lockstitch.core.records import Name, Naming
+from lockstitch.dialects import by_name
+from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import decoded
+from lockstitch.gateway import evidence, guard, refusals, routing
+from lockstitch.gateway.asked import Asked, read, rebuilt
+from lockstitch.gateway.conversations import ConversationLocked, Held
+from lockstitch.gateway.exchanges import Kept, open_calls
+from lockstitch.gateway.guard import Guarding
+from lockstitch.gateway.prefixes import Running
+from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.routing import Route
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.gateway.world import Caller, World
+
+_RESPONSES = by_name("responses")
+
+
+class Stop(Exception):
+    """The request ends here, with a no."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class Prepared(Struct, kw_only=True, eq=False):
+    """A request that can be tried."""
+
+    asked: Asked
+    route: Route
+    body: bytes
+    """As the client sent it, but for what the guard did."""
+    items: list[Wire]
+    """All of its input, in the same way."""
+    added: list[bytes]
+    """What of it the journal does not have: what is written down."""
+    base: str | None
+    """The response that `added` stands behind."""
+    parent: Kept | None
+    """The response that the client named, if the journal has it."""
+    held: Held | None
+    """The conversation, if it is the gateway that keeps it."""
+    bound: bool
+    """It can only go to the first of its route: a conversation is there."""
+    running: Running
+    """The digest of everything up to here; empty where that is not known."""
+
+
+async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitStack) -> Prepared:
+    """All that is to be known of a request before it is tried; ``stack`` keeps what it holds."""
+    parent = await _parent(world, caller, asked)
+    home = parent.asked.upstream if parent is not None else None
+    held: Held | None = None
+    bound = False
+    if asked.conversation is not None:
+        known = await world.conversations.read(caller.tenant, asked.conversation)
+        if known is None and world.config.unknown_chains == "refuse":
+            raise Stop(refusals.conversation_not_found(asked.conversation))
+        if known is not None and known.upstream:
+            home, bound = known.upstream, True
+        elif known is not None:
+            try:
+                held = await stack.enter_async_context(
+                    world.conversations.held(caller.tenant, asked.conversation)
+                )
+            except ConversationLocked as locked:
+                raise Stop(locked.refusal) from None
+    route = _route(world, caller, asked, home, bound=bound)
+    first = world.upstreams.get(route.names[0])
+    assert first is not None
+    await _check_references(world, caller, asked.items())
+    before = parent.said if parent is not None and parent.continues else None
+    if held is not None:
+        before = held.raw_items
+    body, items = await _guarded(world, caller, asked, first, before)
+    if parent is not None and parent.id != asked.previous_response_id:
+        # It was shown under another id than its upstream has it under.
+        body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
+    found = Prepared(
+        asked=asked,
+        route=route,
+        body=body,
+        items=items,
+        added=_raw(asked, items),
+        base=asked.previous_response_id,
+        parent=parent,
+        held=held,
+        bound=bound,
+        running=Running(),
+    )
+    await _find_base(world, caller, found)
+    return found
+
+
+async def _parent(world: World, caller: Caller, asked: Asked) -> Kept | None:
+    if asked.previous_response_id is None:
+        return None
+    wanted = asked.previous_response_id
+    parent = await world.exchanges.exchange(caller.tenant, wanted)
+    if parent is None and (
+        world.config.unknown_chains == "refuse"
+        or await _is_anothers(world, caller, Name(Naming.RESPONSE, wanted))
+    ):
+        raise Stop(refusals.previous_response_not_found(wanted))
+    return parent
+
+
+async def _is_anothers(world: World, caller: Caller, name: Name) -> bool:
+    """Does it belong to another key? The upstream would not ask."""
+    return bool(world.config.keys) and await world.exchanges.is_anothers(caller.tenant, name)
+
+
+async def _check_references(world: World, caller: Caller, items: Sequence[Wire]) -> None:
+    """An item that is only named is looked up by the upstream, whoever it belongs to."""
+    if not world.config.keys:
+        return
+    for n, item in enumerate(items):
+        name = item.get("id")
+        if item.get("type") != "item_reference" or not isinstance(name, str):
+            continue
+        if await _is_anothers(world, caller, Name(Naming.ITEM, name)):
+            raise Stop(refusals.item_not_found(name, n))
+
+
+def _route(world: World, caller: Caller, asked: Asked, home: str | None, *, bound: bool) -> Route:
+    route = routing.route(
+        [one.told for one in world.upstreams],
+        api=asked.api,
+        model=asked.model,
+        now=world.clock(),
+        allowed=caller.key.upstreams if caller.key is not None else None,
+        cooling={one.name: one.cooling_until for one in world.upstreams},
+        home=home,
+        bound=bound,
+    )
+    if not route.names:
+        raise Stop(refusals.no_such_model(asked.model))
+    return route
+
+
+async def _guarded(
+    world: World, caller: Caller, asked: Asked, upstream: Reached, before: Sequence[bytes] | None
+) -> tuple[bytes, list[Wire]]:
+    """The body and items to send: as the client sent them, or as the guard mended them. ``before``
+    is what was said right before them, where that is known."""
+    items = asked.items()
+    mode = Guarding(caller.guard(upstream))
+    if mode is Guarding.OFF:
+        return asked.body, items
+    behind = open_calls(before) if before is not None else None
+    seen = evidence.NOTHING
+    if mode is Guarding.MEND:
+        keys = evidence.wanted(items, open_calls=behind)
+        calls = _calls(keys, [*map(decoded, before or ()), *items])
+        if calls:
+            found = await world.exchanges.outputs(caller.tenant, calls)
+            seen = evidence.seen(map(decoded, found.values()), keys=keys)
+    result = guard.guarded(
+        items, mode=mode, anchored=asked.anchored, open_calls=behind, evidence=seen
+    )
+    for finding in result.findings:
+        world.metrics.guarded.labels(finding.code, mode.value).inc()
+        caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+    if result.refused:
+        raise Stop(refusals.not_whole(result.refused, asked.api))
+    if result.items is None:
+        return asked.body, items
+    return rebuilt(asked, items=result.items, origins=result.origins), result.items
+
+
+def _calls(keys: Sequence[str], items: Sequence[Wire]) -> dict[str, Wire]:
+    """The calls of these ids."""
+    found: dict[str, Wire] = {}
+    for item in items if keys else ():
+        for part in _RESPONSES.read(item):
+            if part.part is Part.CALL and part.key in keys and part.key is not None:
+                found[part.key] = item
+    return found
+
+
+def _raw(asked: Asked, items: Sequence[Wire]) -> list[bytes]:
+    """The bytes of items, as they came where they are the client's."""
+    if items is asked.items():
+        return [asked.raw_item(n) for n in range(len(items))]
+    return [msgspec.json.encode(item) for item in items]
+
+
+async def _find_base(world: World, caller: Caller, found: Prepared) -> None:
+    """Only what the journal does not have is written down: a history that was sent in full mostly
+    repeats what it has."""
+    asked, prefixes = found.asked, world.prefixes
+    try:
+        if not asked.anchored:
+            base, at, state = prefixes.find(caller.tenant, found.items)
+            found.running = Running(state)
+            if base is not None and await world.exchanges.is_there(caller.tenant, base):
+                found.base, found.added = base, found.added[at:]
+        elif found.parent is not None:
+            known = prefixes.state(caller.tenant, found.parent.id)
+            if known is not None:
+                found.running = Running(known)
+                found.running.add_all(found.items)
+    except NotAnItem:
+        found.running = Running()

@@ -1,0 +1,113 @@
+"""One exchange on its way into the journal: facts in as they happen, durable in groups.
+
+Events do not wait for the disk. What happened meanwhile goes with the next write; who must not go
+on before something is durable asks for a future. An exchange that cannot be recorded is given up,
+and said to be so; its traffic is not touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
+from lockstitch.core.facts import AnyFact
+from lockstitch.gateway.logs import careful
+from lockstitch.store.errors import ConversationBusy, StoreError
+from lockstitch.store.journal import Journal
+
+
+class NotDurable(LockstitchError):
+    """The journal could not be written."""
+
+
+class Recorder:
+    """Writes the facts of one exchange, in order."""
+
+    def __init__(self, opened: Callable[[], Awaitable[Journal]]) -> None:
+        self._opened = opened
+        self._journal: Journal | None = None
+        self._facts: list[AnyFact] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._last = False
+        self.given_up: str | None = None
+        """Why this exchange is not recorded, if it is not."""
+        self.failure: Exception | None = None
+        """Why nothing more can be written. What was promised before is kept."""
+
+    def record(self, facts: Sequence[AnyFact], *, last: bool = False) -> None:
+        """These facts happened."""
+        self._facts += facts
+        self._last = self._last or last
+        self._begin()
+
+    def durable(self) -> asyncio.Future[None]:
+        """Done when everything so far is on disk; raises `NotDurable` if that cannot be."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.given_up is not None:
+            future.set_result(None)
+        elif self.failure is not None:
+            future.set_exception(_not_durable(self.failure))
+        else:
+            self._waiting.append(future)
+            self._begin()
+        return future
+
+    def give_up(self, reason: str) -> None:
+        """This exchange is not recorded. Nothing is promised of it, and nobody waits for it."""
+        self.given_up = reason
+        self._facts.clear()
+
+    async def close(self) -> None:
+        """Write what there is, and let go of the exchange."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    def _begin(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while self._facts or self._waiting or (self._last and self._journal is not None):
+                facts, self._facts = self._facts, []
+                waiting, self._waiting = self._waiting, []
+                failure = await self._written(facts)
+                for future in waiting:
+                    if future.done():
+                        continue
+                    if failure is None:
+                        future.set_result(None)
+                    else:
+                        future.set_exception(_not_durable(failure))
+                if self._last and not self._facts and not self._waiting:
+                    await self._release()
+        finally:
+            self._writing = None
+
+    async def _written(self, facts: Sequence[AnyFact]) -> Exception | None:
+        if self.failure is not None or self.given_up is not None or not facts:
+            return self.failure
+        try:
+            if self._journal is None:
+                self._journal = await self._opened()
+            await self._journal.append(*facts)
+        except (ConversationBusy, IllegalFact, NotAnItem) as error:
+            # What the upstream took is no item to us, or cannot have happened, or it gave two
+            # answers one id: it passes, but no promise can be made of it.
+            self.give_up(str(error))
+        except Exception as error:
+            self.failure = error
+        return self.failure
+
+    async def _release(self) -> None:
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            try:
+                await journal.close()
+            except StoreError as error:
+                careful("a claim was not released", why=str(error))
+
+
+def _not_durable(error: Exception) -> NotDurable:
+    return NotDurable(f"The journal could not be written: {error}")

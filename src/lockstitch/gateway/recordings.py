@@ -1,0 +1,196 @@
+"""What is written down of one exchange while its answer is heard.
+
+It turns what the relay hears into facts for the `Recorder`, in the order of the response. Nothing
+is written before an upstream has given the response an id: without one nobody can go on from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from lockstitch.core.errors import NotAnItem
+from lockstitch.core.facts import Ending, ItemCompleted, Seq
+from lockstitch.gateway.events import Body, body_of, changed
+from lockstitch.gateway.exchanges import begun, ended, is_call
+from lockstitch.gateway.journal import Exchanges
+from lockstitch.gateway.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.recording import NotDurable, Recorder
+from lockstitch.store.errors import StoreError
+from lockstitch.upstream.item_order import ItemOrder
+from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
+
+_REPEATED: Final = ("instructions", "tools", "text")
+"""What a response only repeats of its request. It is large, and is kept only where the gateway is
+asked for responses in its upstream's place."""
+
+
+class Recording:
+    """One exchange that is being answered."""
+
+    def __init__(
+        self,
+        exchanges: Exchanges,
+        tenant: str,
+        note: AskedNote,
+        items: Sequence[bytes],
+        *,
+        brief: bool = True,
+    ) -> None:
+        self.note = note
+        self.id: str | None = None
+        """The response, once it has an id."""
+        self.said: list[bytes] = []
+        self.ending: Ending | None = None
+        self.when_opened: Callable[[str], None] | None = None
+        self.when_ended: Callable[[Recording], asyncio.Future[None] | None] | None = None
+        """What it gives back must be done before the end is durable."""
+        self._exchanges = exchanges
+        self._tenant = tenant
+        self._items = items
+        self._brief = brief
+        self._order = ItemOrder()
+        self._numbers: dict[bytes, int] = {}
+        self._request: Seq = 0
+        self._recorder: Recorder | None = None
+        self._later: list[asyncio.Future[None]] = []
+        self._beside: asyncio.Future[None] | None = None
+
+    def opened(self, response: str) -> None:
+        """The upstream began to answer."""
+        if self.id is not None:
+            return
+        self.id = response
+        exchanges, tenant = self._exchanges, self._tenant
+        self._recorder = Recorder(lambda: exchanges.opened(tenant, response))
+        try:
+            beginning = begun(self.note, self._items, response)
+        except NotAnItem as error:
+            self._recorder.give_up(str(error))
+            return
+        self._request = beginning.request
+        self._recorder.record(beginning.facts)
+        if self.when_opened is not None:
+            self.when_opened(response)
+
+    def done(self, item: bytes, index: int | None, number: int | None) -> bool:
+        """An item was said to its end. Must it be durable before the client may see it?"""
+        if self._recorder is None:
+            return False
+        if number is not None:
+            self._numbers[item] = number
+        try:
+            must = is_call(item)
+        except NotAnItem as error:
+            self._recorder.give_up(str(error))
+            return False
+        self._say(self._order.done(index, item))
+        return must
+
+    def ended(self, type: str, number: int | None, response: Raw) -> None:
+        """The answer is over."""
+        if self._recorder is None or self.ending is not None:
+            return
+        body = body_of(response)
+        self._say(self._order.rest([bytes(item) for item in body.output or ()]))
+        self._end(ENDING_OF_EVENT[type], type, number, response)
+
+    def told(self, response: bytes, body: Body) -> None:
+        """The whole response came at once, or as far as it has come."""
+        if body.id is None:
+            return
+        self.opened(body.id)
+        ending = ENDING_OF_STATUS.get(body.status or "")
+        if ending is not None and self._recorder is not None and self.ending is None:
+            self._say(self._order.rest([bytes(item) for item in body.output or ()]))
+            self._end(ending, f"response.{body.status}", None, Raw(response))
+
+    def cut(self) -> None:
+        """Nothing more of the answer will be heard."""
+        if self._recorder is not None and self.ending is None:
+            self._say(self._order.rest())
+            self._end(Ending.CUT, "", None, Raw(b""))
+
+    def left(self) -> None:
+        """The answer goes on without us; who asks for it later may write down its end."""
+        if self._recorder is not None and self.ending is None:
+            self._recorder.record((), last=True)
+
+    def durable(self) -> asyncio.Future[None] | None:
+        """Done when what was said so far is on disk; None where nothing is recorded."""
+        if self._recorder is None or self._recorder.given_up is not None:
+            return None
+        if self._order.waits:
+            # An item that came before its turn is written when it is its turn.
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._later.append(future)
+            return future
+        if self._beside is not None:
+            return asyncio.ensure_future(_both(self._recorder.durable(), self._beside))
+        return self._recorder.durable()
+
+    async def close(self) -> None:
+        if self._recorder is not None:
+            await self._recorder.close()
+
+    @property
+    def unrecorded(self) -> str | None:
+        """Why nothing is recorded, if that is so."""
+        return self._recorder.given_up if self._recorder is not None else None
+
+    def _say(self, items: Sequence[bytes]) -> None:
+        assert self._recorder is not None
+        if items:
+            self.said += items
+            request = self._request
+            self._recorder.record([ItemCompleted(request=request, item=item) for item in items])
+        if self._later and not self._order.waits:
+            later, self._later = self._later, []
+            for future in later:
+                _follow(self._recorder.durable(), future)
+
+    def _end(self, ending: Ending, type: str, number: int | None, response: Raw) -> None:
+        assert self._recorder is not None
+        self.ending = ending
+        without = _without(bytes(response), _REPEATED if self._brief else ())
+        note = AnsweredNote(
+            numbers=[self._numbers.get(item) for item in self.said],
+            last=number,
+            ended_by=type,
+            response=Raw(without),
+        )
+        self._recorder.record(ended(self._request, ending, note), last=True)
+        if self.when_ended is not None:
+            self._beside = self.when_ended(self)
+
+
+async def _both(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:
+    await first
+    try:
+        await second
+    except StoreError as error:
+        raise NotDurable(f"The conversation could not be written: {error}") from error
+
+
+def _without(response: bytes, repeated: Sequence[str]) -> bytes:
+    """A response without its output, which is kept item by item."""
+    try:
+        return changed(response, {"output": []}, drop=repeated)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b"null"
+
+
+def _follow(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:
+    def done(first: asyncio.Future[None]) -> None:
+        error = first.exception()
+        if second.done():
+            return
+        if error is None:
+            second.set_result(None)
+        else:
+            second.set_exception(error)
+
+    first.add_done_callback(done)

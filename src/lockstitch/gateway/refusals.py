@@ -1,0 +1,389 @@
+"""How the gateway says no: in the form, and as far as there are any in the words, of the provider.
+
+A `Refusal` is data; it becomes a body, a frame of a WebSocket or an event of a stream, whichever
+the client listens to. A stream that cannot go on ends with `response_failed`. Whether to refuse
+is decided elsewhere (`guard`, `retrying`, the door)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from lockstitch.core import families, rules
+from lockstitch.core.findings import Finding
+from lockstitch.gateway.asked import Api, NotARequest
+
+INVALID: Final = "invalid_request_error"
+
+MOST_NAMED: Final = 100
+"""Calls that one message names. A history can be broken in thousands of places."""
+
+_ANTHROPIC_TYPES: Final = {
+    400: INVALID,
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    529: "overloaded_error",
+}
+"""The Messages API tells errors apart by their type alone."""
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """One no."""
+
+    status: int
+    message: str
+    type: str = INVALID
+    param: str | None = None
+    code: str | None = None
+    retry_after: float | None = None
+    """Seconds."""
+
+    def error(self, api: Api = Api.RESPONSES) -> dict[str, Any]:
+        if api is Api.MESSAGES:
+            kind = _ANTHROPIC_TYPES.get(self.status, INVALID if self.status < 500 else "api_error")
+            return {"type": kind, "message": self.message}
+        return {
+            "message": self.message,
+            "type": self.type,
+            "param": self.param,
+            "code": self.code,
+        }
+
+    def body(self, api: Api = Api.RESPONSES) -> bytes:
+        """The body of an HTTP answer."""
+        error = self.error(api)
+        if api is Api.MESSAGES:
+            return msgspec.json.encode({"type": "error", "error": error})
+        return msgspec.json.encode({"error": error})
+
+    def headers(self) -> list[tuple[str, str]]:
+        found = [("content-type", "application/json")]
+        if self.retry_after is not None:
+            found.append(("retry-after", str(math.ceil(self.retry_after))))
+        return found
+
+    def frame(self, stream_id: str | None = None) -> bytes:
+        """An error frame of a WebSocket; the lane, where the client named one."""
+        frame: dict[str, Any] = {"type": "error", "status": self.status}
+        if stream_id is not None:
+            frame["stream_id"] = stream_id
+        frame["error"] = self.error()
+        if self.retry_after is not None:
+            frame["headers"] = {"retry-after": str(math.ceil(self.retry_after))}
+        return msgspec.json.encode(frame)
+
+    def event(self, api: Api, sequence_number: int | None = None) -> bytes:
+        """An event of a stream that has begun and has no other way to end. Chat streams name no
+        events, and end without `[DONE]` after an error."""
+        if api is Api.CHAT:
+            return _sse(None, self.body(api))
+        if api is Api.MESSAGES:
+            return _sse("error", self.body(api))
+        flat: dict[str, Any] = {"type": "error", "code": self.code or self.type}
+        flat |= {"message": self.message, "param": self.param}
+        flat["sequence_number"] = sequence_number or 0
+        return _sse("error", msgspec.json.encode(flat))
+
+
+# --- what was asked for cannot be had ----------------------------------------------------------
+
+
+def not_a_request(error: NotARequest) -> Refusal:
+    return Refusal(status=400, message=str(error), param=error.param, code=error.code)
+
+
+def response_not_found(response: str) -> Refusal:
+    return Refusal(status=404, message=f"Response with id '{response}' not found.")
+
+
+def conversation_not_found(conversation: str) -> Refusal:
+    return Refusal(
+        status=404,
+        message=f"Conversation with id '{conversation}' not found.",
+        code="conversation_not_found",
+    )
+
+
+def previous_response_not_found(response: str) -> Refusal:
+    return Refusal(
+        status=400,
+        message=f"Previous response with id '{response}' not found.",
+        param="previous_response_id",
+        code="previous_response_not_found",
+    )
+
+
+def item_not_found(item: str, at: int) -> Refusal:
+    return Refusal(status=400, message=f"Item with id '{item}' not found.", param=f"input[{at}].id")
+
+
+def cannot_continue(error: Exception) -> Refusal:
+    """A replay that could not be made: it cannot travel, or is not whole."""
+    return Refusal(status=400, message=str(error), param="previous_response_id")
+
+
+def bad_key() -> Refusal:
+    """Nothing of the key is repeated: answers end up in logs."""
+    return Refusal(
+        status=401,
+        message="Incorrect API key provided. Use a key of this gateway: lockstitch key NAME.",
+        code="invalid_api_key",
+    )
+
+
+def no_such_model(model: str | None) -> Refusal:
+    named = f"The model '{model}'" if model else "A request without a model"
+    return Refusal(
+        status=404,
+        message=f"{named} is served by no upstream that this key may use.",
+        param="model",
+        code="model_not_found",
+    )
+
+
+def too_many_requests(retry_after: float, what: str = "requests") -> Refusal:
+    return Refusal(
+        status=429,
+        message=f"Rate limit reached for this key: too many {what}. "
+        f"Please try again in {math.ceil(retry_after)}s.",
+        type="requests",
+        code="rate_limit_exceeded",
+        retry_after=retry_after,
+    )
+
+
+def too_large(most_bytes: int) -> Refusal:
+    return Refusal(
+        status=413,
+        message=f"The request is larger than this gateway takes ({most_bytes} bytes). "
+        "Send less, or go on from previous_response_id.",
+        code="request_too_large",
+    )
+
+
+# --- something is not there --------------------------------------------------------------------
+
+
+def unreachable(upstream: str, *, timed_out: bool = False) -> Refusal:
+    """Only the name that the configuration gives: addresses and keys are nobody's business."""
+    what = "did not answer in time" if timed_out else "cannot be reached"
+    return Refusal(
+        status=504 if timed_out else 502,
+        message=f"The upstream {upstream!r} {what}. Try again.",
+        type="server_error",
+        code="upstream_timeout" if timed_out else "upstream_unreachable",
+    )
+
+
+def journal_unavailable(retry_after: float = 1.0) -> Refusal:
+    return Refusal(
+        status=503,
+        message="The journal cannot be written, so nothing would be kept of this request; it was "
+        "not sent. Try again.",
+        type="server_error",
+        code="journal_unavailable",
+        retry_after=retry_after,
+    )
+
+
+def draining(retry_after: float = 1.0) -> Refusal:
+    return Refusal(
+        status=503,
+        message="This gateway is shutting down; the request was not sent. Try again.",
+        type="server_error",
+        code="draining",
+        retry_after=retry_after,
+    )
+
+
+# --- a history that is not whole ---------------------------------------------------------------
+
+
+def not_whole(findings: Sequence[Finding], api: Api = Api.RESPONSES) -> Refusal:
+    """What a provider would say to this history, for every call."""
+    sentences = list(_SAID[api.dialect](findings[:MOST_NAMED]))
+    if len(findings) > MOST_NAMED:
+        sentences.append(f"There are {len(findings) - MOST_NAMED} more like these.")
+    codes = ", ".join(dict.fromkeys(finding.code for finding in findings))
+    sentences.append(f"Lockstitch did not send this request ({codes}).")
+    param = api.items_field
+    if api is Api.CHAT:
+        param = f"messages.[{findings[0].place.at}].role"
+    return Refusal(status=400, message=" ".join(sentences), param=param)
+
+
+_OPEN: Final = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE, rules.HALF_PAIR_LEFT})
+
+_WORDS: Final = {
+    families.FUNCTION: "function call",
+    families.CUSTOM: "custom tool call",
+    families.COMPUTER: "computer call",
+    families.SHELL: "shell call",
+    families.LOCAL_SHELL: "local shell call",
+    families.APPLY_PATCH: "apply patch call",
+    families.TOOL_SEARCH: "tool search call",
+    families.PROGRAM: "program",
+    families.MCP_APPROVAL: "MCP approval request",
+}
+
+
+def _responses_words(findings: Iterable[Finding]) -> Iterable[str]:
+    for finding in findings:
+        if finding.rule in _OPEN and finding.family is not None:
+            words = _WORDS.get(finding.family, "function call")
+            yield f"No tool output found for {words} {finding.key}."
+        elif finding.rule in (rules.ORPHAN_OUTPUT, rules.OUTPUT_BEFORE_CALL):
+            words = (
+                _WORDS.get(finding.family, "function call") if finding.family else "function call"
+            )
+            yield f"No tool call found for {words} output with call_id {finding.key}."
+        elif finding.rule is rules.DUPLICATE_ITEM_ID:
+            yield (
+                f"Duplicate item found with id {finding.key}. Remove duplicate items from your "
+                "input and try again."
+            )
+        elif finding.rule is rules.REASONING_PARTED:
+            yield (
+                f"Item '{finding.key}' of type 'reasoning' was provided without its required "
+                "following item."
+            )
+        else:
+            yield _own_words(finding)
+
+
+def _chat_words(findings: Iterable[Finding]) -> Iterable[str]:
+    findings = list(findings)
+    unanswered = [str(finding.key) for finding in findings if finding.rule in _OPEN]
+    if unanswered:
+        yield (
+            "An assistant message with 'tool_calls' must be followed by tool messages responding "
+            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
+            f"{', '.join(unanswered)}."
+        )
+    for finding in findings:
+        if finding.rule is rules.ORPHAN_OUTPUT:
+            yield (
+                "messages with role 'tool' must be a response to a preceeding message with "
+                f"'tool_calls' ({finding.key})."
+            )
+        elif finding.rule not in _OPEN:
+            yield _own_words(finding)
+
+
+def _messages_words(findings: Iterable[Finding]) -> Iterable[str]:
+    findings = list(findings)
+    unanswered = [str(finding.key) for finding in findings if finding.rule in _OPEN]
+    if unanswered:
+        yield (
+            "`tool_use` ids were found without `tool_result` blocks immediately after: "
+            f"{', '.join(unanswered)}. Each `tool_use` block must have a corresponding "
+            "`tool_result` block in the next message."
+        )
+    for finding in findings:
+        if finding.rule is rules.ORPHAN_OUTPUT:
+            yield f"unexpected `tool_use_id` found in `tool_result` blocks: {finding.key}."
+        elif finding.rule is rules.SECOND_OUTPUT:
+            yield (
+                "each tool_use must have a single result. Found multiple `tool_result` blocks "
+                f"with id: {finding.key}."
+            )
+        elif finding.rule not in _OPEN:
+            yield _own_words(finding)
+
+
+def _own_words(finding: Finding) -> str:
+    """No wording of a provider is known."""
+    sentence = finding.say(
+        lambda place: f"item {place.at}" if place.at >= 0 else "behind the anchor"
+    )
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+_SAID: Final[dict[str, Callable[[Iterable[Finding]], Iterable[str]]]] = {
+    "responses": _responses_words,
+    "chat": _chat_words,
+    "messages": _messages_words,
+}
+
+
+# --- a stream that cannot go on ----------------------------------------------------------------
+
+
+class Failing(Struct, frozen=True, kw_only=True):
+    """What is known of a response that ends here."""
+
+    sequence_number: int
+    """One more than the last that the client saw; 0 if it saw none."""
+    id: str
+    model: str | None = None
+    created_at: int = 0
+    """Seconds since 1970."""
+    response: bytes | None = None
+    """The response as its last event had it; what it says of itself stays."""
+    output: Sequence[bytes] = ()
+    """The items that the client was given whole."""
+    code: str = "server_error"
+    message: str = ""
+
+    def frame(self, stream_id: str | None = None) -> bytes:
+        """The event as JSON: a frame of a WebSocket."""
+        event: dict[str, Any] = {
+            "type": "response.failed",
+            "sequence_number": self.sequence_number,
+            "response": self._failed(),
+        }
+        if stream_id is not None:
+            event["stream_id"] = stream_id
+        return msgspec.json.encode(event)
+
+    def event(self) -> bytes:
+        """The event of a stream."""
+        return _sse("response.failed", self.frame())
+
+    def _failed(self) -> dict[str, Any]:
+        known: dict[str, Any] = {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created_at,
+            "model": self.model or "",
+        }
+        if self.response is not None:
+            known |= _fields.decode(self.response)
+        known = {**_NEEDED, **known, "status": "failed"}
+        known["error"] = {"code": self.code, "message": self.message}
+        known["output"] = [Raw(item) for item in self.output]
+        return known
+
+
+_NEEDED: Final[dict[str, Any]] = {
+    "id": None,
+    "object": "response",
+    "created_at": 0,
+    "status": "failed",
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "model": None,
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": None,
+}
+"""What clients expect a response to have, in the order in which a provider writes it."""
+
+_fields = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _sse(name: str | None, data: bytes) -> bytes:
+    head = b"" if name is None else b"event: " + name.encode() + b"\n"
+    return head + b"data: " + data + b"\n\n"

@@ -1,0 +1,103 @@
+"""Which upstreams a request may go to, in which order. Data in, decision out.
+
+A chain stays where it began: what it leans on (encrypted reasoning, item ids, stored responses) is
+there. What lives at one upstream alone, a conversation, goes nowhere else. Time is an argument;
+what makes an upstream cool down is decided by the caller, with `cooling_until`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from lockstitch.gateway.asked import Api
+
+COOLING_SECONDS: Final = 10.0
+"""For an upstream that could not be reached or was busy without saying how long. Long enough that
+not every request pays for finding out, short enough that one that is back is soon used again."""
+
+LONGEST_COOLING_SECONDS: Final = 60.0
+"""Whatever an upstream asks for: it is asked again after a minute, by one request."""
+
+
+class Candidate(Protocol):
+    """An upstream, as far as choosing one goes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def apis(self) -> Sequence[str]: ...
+
+    def serves(self, model: str) -> bool: ...
+
+
+class Route(Struct, frozen=True):
+    """The upstreams that a request may go to, best first."""
+
+    names: tuple[str, ...]
+    home: str | None = None
+    """The one that has what the request goes on from, if any of these has."""
+
+    @property
+    def first(self) -> str | None:
+        return self.names[0] if self.names else None
+
+    def is_abroad(self, name: str) -> bool:
+        """Would the request have to leave what belongs to its upstream behind?"""
+        return self.home is not None and name != self.home
+
+
+def route(
+    upstreams: Sequence[Candidate],
+    *,
+    api: Api,
+    model: str | None,
+    now: float,
+    allowed: Collection[str] | None = None,
+    cooling: Mapping[str, float] | None = None,
+    home: str | None = None,
+    bound: bool = False,
+) -> Route:
+    """The upstreams for a request, in the order of the file, those that cool down last.
+
+    ``allowed``: those that the key may use; None for all. ``cooling``: until when an upstream is
+    to be left alone. ``home``: where the chain is; it comes first, cooling or not, because only
+    there it goes on as it is. ``bound``: it cannot be anywhere else (a conversation that the
+    upstream keeps)."""
+    until = cooling or {}
+    fitting = [
+        upstream.name
+        for upstream in upstreams
+        if serves(upstream, api, model) and (allowed is None or upstream.name in allowed)
+    ]
+    if bound:
+        return Route(tuple(name for name in fitting if name == home), home)
+    fresh = [name for name in fitting if until.get(name, now) <= now]
+    waiting = [name for name in fitting if until.get(name, now) > now]
+    # Of those that cool down the one that is first to be back is tried first.
+    waiting.sort(key=lambda name: until[name])
+    ordered = [*fresh, *waiting]
+    if home in ordered:
+        ordered.remove(home)
+        ordered.insert(0, home)
+        return Route(tuple(ordered), home)
+    return Route(tuple(ordered), None)
+
+
+def next_upstream(route: Route, tried: Collection[str]) -> str | None:
+    """Where to go after these have failed; None if there is nobody left."""
+    return next((name for name in route.names if name not in tried), None)
+
+
+def serves(upstream: Candidate, api: Api, model: str | None) -> bool:
+    """Does this upstream answer such requests? Where the request names no model (a stored prompt
+    does), every upstream of the API may know it."""
+    return api.dialect in upstream.apis and (model is None or upstream.serves(model))
+
+
+def cooling_until(now: float, retry_after: float | None = None) -> float:
+    """Until when an upstream is left alone that failed now."""
+    seconds = COOLING_SECONDS if retry_after is None else retry_after
+    return now + min(max(seconds, 0.0), LONGEST_COOLING_SECONDS)

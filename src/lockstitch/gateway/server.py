@@ -1,0 +1,246 @@
+"""The gateway: who may come in, which door a request takes, and what is told of it afterwards.
+
+It answers nothing itself; the doors do."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from socket import socket
+from ssl import SSLContext
+from typing import Final, TypeAlias
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from lockstitch.core.records import Name, Naming
+from lockstitch.gateway import logs, refusals
+from lockstitch.gateway.asked import Api
+from lockstitch.gateway.config.model import Config
+from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
+from lockstitch.gateway.doors.socket import converse
+from lockstitch.gateway.listening import Listener
+from lockstitch.gateway.logs import RequestEnded
+from lockstitch.gateway.mishaps import refusal_for
+from lockstitch.gateway.passing import refused
+from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.world import Caller, World
+from lockstitch.store.contract import Store
+from lockstitch.store.errors import StoreError
+
+READY_SECONDS: Final = 2.0
+"""For the journal to answer whether it is there."""
+
+POLL_SECONDS: Final = 0.05
+"""How often a gateway that drains looks whether it is done."""
+
+Door: TypeAlias = Callable[..., Awaitable[web.StreamResponse]]
+
+
+class Gateway:
+    """One process of a gateway."""
+
+    def __init__(self, config: Config, store: Store) -> None:
+        self.world = World(config, store)
+        self._listener = Listener(self._handle, config.limits)
+        self._draining = False
+        self._open = 0
+
+    async def start(self, sockets: list[socket], ssl: SSLContext | None) -> None:
+        """Accept connections. Returns when it does."""
+        self.world.connect()
+        await self._listener.start(sockets, ssl)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept no more, let what runs finish within ``seconds``, break off the rest, close."""
+        self._draining = True
+        self._listener.stop_accepting()
+        for session in list(self.world.sessions):
+            session.drain()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._open:
+                    await asyncio.sleep(POLL_SECONDS)
+        for answering in list(self.world.running):
+            answering.stop("The gateway is shutting down.")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READY_SECONDS):
+                while self.world.running:
+                    await asyncio.sleep(POLL_SECONDS)
+        await self._listener.close()
+        await self.world.close()
+
+    async def reload(self, config: Config) -> None:
+        """Go on with other keys, limits and upstreams; what runs is not disturbed."""
+        self._listener.limits = config.limits
+        self.world.reload(config)
+
+    # --- one request ---------------------------------------------------------------------------
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        begun = asyncio.get_running_loop().time()
+        caller = Caller(
+            request_id=f"req_{secrets.token_hex(12)}",
+            key=None,
+            headers=[*request.headers.items()],
+            notes=[],
+        )
+        api = _api_of(request.path)
+        self._open += 1
+        try:
+            response = await self._answer(request, caller)
+        except Exception as error:
+            response = refused(caller, refusal_for(error, self.world, caller), api)
+        finally:
+            self._open -= 1
+        self._ended(caller, response.status, begun, request)
+        return response
+
+    async def _answer(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        if request.path.startswith("/health/"):
+            return await self._health(request)
+        caller.key = self.world.key_of(caller.headers)
+        opened = not self.world.keyring or caller.key is not None
+        if request.path == "/metrics":
+            if opened or self.world.config.metrics.open:
+                body, kind = self.world.metrics.exposition()
+                return web.Response(body=body, headers={"content-type": kind})
+            return refused(caller, refusals.bad_key())
+        if not request.path.startswith("/v1/"):
+            return refused(caller, _no_such_path(request))
+        if not opened:
+            return refused(caller, refusals.bad_key(), _api_of(request.path))
+        if self._draining:
+            return refused(caller, refusals.draining(), _api_of(request.path))
+        if _is_upgrade(request):
+            return await self._upgraded(request, caller)
+        async with asyncio.timeout(self.world.config.limits.request_seconds):
+            await request.read()  # kept by the request: doors read it again
+        return await self._within_allowance(request, caller)
+
+    async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        if request.path == "/v1/responses":
+            return await converse(self.world, caller, request, self._frame_ended)
+        return await passing.sockets(self.world, caller, request)
+
+    async def _within_allowance(
+        self, request: web.BaseRequest, caller: Caller
+    ) -> web.StreamResponse:
+        key, world = caller.key, self.world
+        if key is None:
+            return await self._through_door(request, caller)
+        exhausted = world.allowance.take(key, world.clock())
+        if exhausted is not None:
+            world.metrics.refused.labels(exhausted.of).inc()
+            no = refusals.too_many_requests(exhausted.retry_after, exhausted.of)
+            return refused(caller, no, _api_of(request.path))
+        try:
+            return await self._through_door(request, caller)
+        finally:
+            world.allowance.give_back(key)
+
+    async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        raw = unquote(request.raw_path.partition("?")[0])
+        parts = [part for part in raw.partition("/v1/")[2].split("/") if part]
+        door, ids = _door(request.method, parts)
+        if door is passing.everything_else and self.world.keyring and _is_guarded(parts):
+            # Whose it is can only be told where it is known what it is.
+            return refused(caller, _no_such_path(request))
+        return await door(self.world, caller, request, *ids)
+
+    # --- what is told --------------------------------------------------------------------------
+
+    def _ended(self, caller: Caller, status: int, begun: float, request: web.BaseRequest) -> None:
+        self.world.metrics.request_ended(
+            api=_api_of(request.path).value, upstream=caller.upstream, status=status
+        )
+        self._log(caller, status, begun, request.method, request.path)
+
+    def _frame_ended(self, caller: Caller, status: int, begun: float) -> None:
+        self.world.metrics.request_ended(api="responses", upstream=caller.upstream, status=status)
+        self._log(caller, status, begun, "WEBSOCKET", "/v1/responses")
+
+    def _log(self, caller: Caller, status: int, begun: float, method: str, path: str) -> None:
+        logs.request_ended(
+            RequestEnded(
+                request_id=caller.request_id,
+                method=method,
+                path=path,
+                status=status,
+                milliseconds=(asyncio.get_running_loop().time() - begun) * 1000,
+                key=caller.key.name if caller.key is not None else None,
+                upstream=caller.upstream or None,
+                events=caller.events,
+                notes=caller.notes,
+            )
+        )
+
+    async def _health(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/health/live":
+            return web.Response(text="live\n")
+        if request.path != "/health/ready":
+            return web.Response(status=404, text="no such check\n")
+        if self._draining:
+            return web.Response(status=503, text="draining\n")
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self.world.store.find(Name(Naming.RESPONSE, "ready"))
+        except (StoreError, TimeoutError) as error:
+            logs.careful("not ready", why=str(error) or "the journal does not answer")
+            return web.Response(status=503, text="the journal does not answer\n")
+        return web.Response(text="ready\n")
+
+
+# --- which door --------------------------------------------------------------------------------
+
+
+def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
+    """The door for a path behind `/v1/`, and what the path tells it."""
+    match method, parts:
+        case "POST", ["responses"]:
+            return responses.respond, []
+        case "POST", ["responses", "compact"]:
+            return responses.respond, [Api.COMPACT]
+        case "POST", ["responses", "input_tokens"]:
+            return responses.respond, [Api.INPUT_TOKENS]
+        case "GET", ["responses", response]:
+            return retrieving.retrieve, [response]
+        case "DELETE", ["responses", response]:
+            return retrieving.delete, [response]
+        case "POST", ["responses", response, "cancel"]:
+            return retrieving.cancel, [response]
+        case "GET", ["responses", response, "input_items"]:
+            return retrieving.input_items, [response]
+        case "POST", ["chat", "completions"]:
+            return guarded.exchange, [Api.CHAT]
+        case "POST", ["messages"]:
+            return guarded.exchange, [Api.MESSAGES]
+        case "GET", ["models"]:
+            return models.models, []
+        case _, ["conversations", *rest] if (method, len(rest)) in conversations.DOORS:
+            return conversations.DOORS[method, len(rest)], list(rest)
+    return passing.everything_else, []
+
+
+def _is_guarded(parts: list[str]) -> bool:
+    """Does a path name something that belongs to one key, or hide what it names?"""
+    return not parts or parts[0] in ("responses", "conversations") or bool({".", ".."} & {*parts})
+
+
+def _api_of(path: str) -> Api:
+    if path.startswith("/v1/chat/"):
+        return Api.CHAT
+    return Api.MESSAGES if path.startswith("/v1/messages") else Api.RESPONSES
+
+
+def _is_upgrade(request: web.BaseRequest) -> bool:
+    return request.headers.get("upgrade", "").lower() == "websocket"
+
+
+def _no_such_path(request: web.BaseRequest) -> Refusal:
+    return Refusal(
+        status=404,
+        message=f"Unknown request URL: {request.method} {request.path}. The API is under /v1.",
+    )

@@ -1,0 +1,146 @@
+"""Where events go: an HTTP response, a lane of a WebSocket, or nowhere before the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from lockstitch.gateway.events import ERROR, TERMINAL, Heard, error_as_frame, with_stream_id
+from lockstitch.gateway.headers import to_client
+from lockstitch.gateway.lines import Headers, Line
+from lockstitch.gateway.streams import sse_of
+from lockstitch.gateway.wire import ClientSocket, ClientStream, Flow
+
+
+def _nothing() -> None:
+    return None
+
+
+class SseSink:
+    """An HTTP response that is a stream of events."""
+
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        request_id: str,
+        *,
+        unread_bytes: int,
+        unread_seconds: float,
+    ) -> None:
+        self._request = request
+        self._request_id = request_id
+        self._unread_bytes = unread_bytes
+        self._unread_seconds = unread_seconds
+        self.when_lost: Callable[[], None] = _nothing
+        """Called once if the client goes away before the end."""
+        self._client: ClientStream | None = None
+        self._flow: Flow | None = None
+        self._line: Line | None = None
+        self._early: list[bytes] = []
+        """What came while the head was on its way."""
+        self._beginning: asyncio.Task[None] | None = None
+        self._over = False
+        self.gone = False
+
+    def begin(self, status: int, headers: Headers) -> None:
+        self._beginning = asyncio.create_task(self._begin(status, headers))
+
+    async def _begin(self, status: int, headers: Headers) -> None:
+        try:
+            client = await ClientStream.begin(
+                self._request,
+                status,
+                to_client(headers, self._request_id),
+                high_water=self._unread_bytes,
+                low_water=self._unread_bytes // 4,
+            )
+        except ConnectionError:
+            self._leave()
+            return
+        self._client = client
+        self._flow = Flow(client, self._leave, patience_seconds=self._unread_seconds)
+        if self._line is not None:
+            self._flow.follow(self._line)
+        if self._early:
+            client.write(b"".join(self._early))
+            self._early.clear()
+
+    def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        if block is None:
+            block = b"".join(sse_of(heard) for heard in events)
+        if self._client is not None:
+            self._client.write(block)
+        elif not self.gone:
+            self._early.append(block)
+
+    def follow(self, line: Line) -> None:
+        """This line fills it from now on: hold it back if the client does not read."""
+        if self._flow is not None:
+            if self._line is not None:
+                self._flow.forget(self._line)
+            self._flow.follow(line)
+        self._line = line
+
+    def end(self) -> None:
+        self._over = True
+
+    async def finish(self) -> web.StreamResponse:
+        """What the handler gives back to the server, once everything was shown."""
+        if self._beginning is not None:
+            await self._beginning
+        if self._flow is not None:
+            self._flow.stop()
+        if self._client is None:
+            return web.Response(status=499)  # nobody reads it
+        self._client.end()
+        return self._client.response
+
+    def _leave(self) -> None:
+        if not self.gone:
+            self.gone = True
+            self._early.clear()
+            if self._line is not None and self._flow is not None:
+                self._flow.forget(self._line)
+            if not self._over:
+                self.when_lost()
+
+
+class LaneSink:
+    """A lane of a client's WebSocket."""
+
+    def __init__(self, socket: ClientSocket, stream_id: str | None) -> None:
+        self._socket = socket
+        self._stream_id = stream_id
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """A lane has no head."""
+
+    def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        for heard in events:
+            data = heard.data
+            if block is not None and heard.event.type == ERROR:
+                data = error_as_frame(data)
+            if self._stream_id is not None and heard.event.stream_id != self._stream_id:
+                data = with_stream_id(data, self._stream_id)
+            self._socket.send(data)
+
+    def end(self) -> None:
+        """The next answer of the lane comes behind."""
+
+
+class UnseenSink:
+    """For a client that asked for no stream: only the last event is of interest."""
+
+    def __init__(self) -> None:
+        self.last: Heard | None = None
+
+    def begin(self, status: int, headers: Headers) -> None: ...
+
+    def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        for heard in events:
+            if heard.event.type in TERMINAL:
+                self.last = heard
+
+    def end(self) -> None: ...

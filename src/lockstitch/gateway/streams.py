@@ -1,0 +1,190 @@
+"""What one client sees of an answer: events in order, and some of them only when they are durable.
+
+A stream outlives the attempts to fill it: it knows how much was shown, which decides whether an
+attempt may be repeated. It keeps what it showed for a while, for a client that comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from lockstitch.gateway.events import (
+    ERROR,
+    Heard,
+    Splitter,
+    as_sse,
+    error_as_event,
+    without_stream_id,
+)
+from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.retrying import Shown
+
+
+class Sink(Protocol):
+    """Where a client's events go to: an HTTP response, or a lane of a WebSocket."""
+
+    def begin(self, status: int, headers: Headers) -> None: ...
+
+    def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        """Events, with the bytes they came in if that was SSE."""
+        ...
+
+    def end(self) -> None: ...
+
+
+LARGEST_LOG_BYTES = 4 * 1024 * 1024
+"""The events of one response. One that is larger cannot be streamed again delta by delta."""
+
+
+class Log:
+    """The events of one response, as SSE, for who comes back."""
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] | None = []
+        """None once it has grown too large to keep."""
+        self.size = 0
+        self.over = False
+        self._followers: list[Callable[[bytes], None]] = []
+
+    def add(self, block: bytes) -> None:
+        if self.blocks is not None:
+            self.blocks.append(block)
+            self.size += len(block)
+            if self.size > LARGEST_LOG_BYTES:
+                self.drop()
+        for tell in self._followers:
+            tell(block)
+
+    def end(self) -> None:
+        self.over = True
+        followers, self._followers = self._followers, []
+        for tell in followers:
+            tell(b"")
+
+    def drop(self) -> None:
+        self.blocks = None
+        self.size = 0
+
+    def since(self, number: int) -> bytes | None:
+        """The events behind this sequence number; None if they are not kept."""
+        if self.blocks is None:
+            return None
+        block, events = Splitter().feed(b"".join(self.blocks))
+        for heard in events:
+            at = heard.event.sequence_number
+            if isinstance(at, int) and at > number:
+                return block[heard.start :]
+        return b""
+
+    def follow(self, tell: Callable[[bytes], None]) -> Callable[[], None]:
+        """Be told each further block, and an empty one at the end; what is returned stops it."""
+        self._followers.append(tell)
+
+        def stop() -> None:
+            if tell in self._followers:
+                self._followers.remove(tell)
+
+        return stop
+
+
+class Stream:
+    """The events of one answer on their way to a client."""
+
+    def __init__(self, sink: Sink, log: Log | None = None, *, visible: bool = True) -> None:
+        self.sink = sink
+        self.log = log
+        self.visible = visible
+        """Does the client see events as they come? One that asked for no stream sees nothing before
+        the end."""
+        self.shown = Shown.NOTHING
+        self.begun = False
+        """Has the head of the answer gone out?"""
+        self.number = -1
+        """The sequence number that was shown last."""
+        self.response: bytes = b""
+        """The response as it was shown at its beginning."""
+        self.events = 0
+        self.broken: BaseException | None = None
+        """Why what is held can never be shown."""
+        self._held: deque[asyncio.Future[None] | tuple[bytes | None, Sequence[Heard]]] = deque()
+        self._when_clear: asyncio.Future[None] | None = None
+
+    def begin(self, status: int, headers: Headers) -> None:
+        if not self.begun:
+            self.begun = True
+            self.sink.begin(status, headers)
+
+    def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        """Show these events, behind all that is held."""
+        if self.broken is not None:
+            return  # what they stand behind was never shown
+        if self._held:
+            self._held.append((block, events))
+        else:
+            self._out(block, events)
+
+    def hold(self, until: asyncio.Future[None]) -> None:
+        """Show nothing more before this is done."""
+        self._held.append(until)
+        until.add_done_callback(self._release)
+
+    async def clear(self) -> None:
+        """Wait until nothing is held any more. Raises what makes that impossible."""
+        if self._held and self.broken is None:
+            self._when_clear = asyncio.get_running_loop().create_future()
+            await self._when_clear
+        if self.broken is not None:
+            raise self.broken
+
+    def show_last(self, block: bytes, heard: Heard) -> None:
+        """Show this, whatever is held: what could not be kept must not be seen."""
+        self._held.clear()
+        self._out(block, (heard,))
+
+    def end(self) -> None:
+        self.sink.end()
+        if self.log is not None:
+            self.log.end()
+
+    def _release(self, done: asyncio.Future[None]) -> None:
+        if not done.cancelled():
+            done.exception()  # looked at, also where one before it failed
+        held = self._held
+        while held and self.broken is None:
+            first = held[0]
+            if isinstance(first, asyncio.Future):
+                if not first.done():
+                    return
+                self.broken = first.exception()
+                held.popleft()
+            else:
+                held.popleft()
+                self._out(*first)
+        if self._when_clear is not None and not self._when_clear.done():
+            self._when_clear.set_result(None)
+
+    def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
+        self.events += len(events)
+        for heard in reversed(events):
+            number = heard.event.sequence_number
+            if isinstance(number, int):
+                self.number = number
+                break
+        if self.log is not None:
+            self.log.add(block if block is not None else _as_sse(events))
+        self.sink.show(block, events)
+
+
+def _as_sse(events: Sequence[Heard]) -> bytes:
+    return b"".join(sse_of(heard) for heard in events)
+
+
+def sse_of(heard: Heard) -> bytes:
+    """An event of a WebSocket as it goes over SSE."""
+    data = heard.data if heard.event.stream_id is None else without_stream_id(heard.data)
+    if heard.event.type == ERROR:
+        number = heard.event.sequence_number
+        data = error_as_event(data, number if isinstance(number, int) else 0)
+    return as_sse(heard.event.type, data)

@@ -1,0 +1,97 @@
+"""The upstreams of a running gateway: their lines, and whether they can be reached.
+
+What an upstream is told to be is in `config`; which one answers is decided in `routing`."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Iterator
+
+from lockstitch.gateway.config.model import Limits, Upstream
+from lockstitch.gateway.headers import to_upstream
+from lockstitch.gateway.lines import Asking, Headers, Hearing, Line
+from lockstitch.gateway.wire import HttpLimits, HttpLines, SocketHearing, SocketLimits
+from lockstitch.gateway.wire.socket_line import UpstreamSocket, open_socket
+
+NO_WEBSOCKET = frozenset({404, 405, 426, 501})
+"""How servers say that they do not speak WebSocket here."""
+
+
+class Reached:
+    """One upstream, with its lines."""
+
+    def __init__(self, told: Upstream, limits: Limits, *, keyed: bool) -> None:
+        self.told = told
+        self.keyed = keyed
+        self.cooling_until = 0.0
+        self.silence_seconds = told.silence_seconds or limits.silence_seconds
+        self._tls = ssl.create_default_context() if told.url.startswith("https:") else None
+        self._http = HttpLines(
+            told.url,
+            ssl=self._tls,
+            limits=HttpLimits(
+                connections=limits.connections,
+                connect_seconds=told.connect_seconds,
+                silence_seconds=self.silence_seconds,
+            ),
+        )
+        self._socket_limits = SocketLimits(open_seconds=told.connect_seconds)
+        self.speaks_websocket = told.transport != "http"
+        self.speaks_http = told.transport != "websocket"
+
+    @property
+    def name(self) -> str:
+        return self.told.name
+
+    @property
+    def keeps_state(self) -> bool:
+        return self.told.state == "upstream"
+
+    def headers(self, client: Headers) -> Headers:
+        key = self.told.key.reveal() if self.told.key is not None else None
+        return to_upstream(client, key=key, own=self.told.headers, keyed=self.keyed)
+
+    async def ask(self, asking: Asking, hearing: Hearing) -> Line:
+        return await self._http.ask(asking, hearing)
+
+    async def socket(self, target: str, headers: Headers, hearing: SocketHearing) -> UpstreamSocket:
+        return await open_socket(
+            f"{self.told.url}{target}",
+            headers,
+            hearing,
+            ssl=self._tls,
+            limits=self._socket_limits,
+        )
+
+    def falls_back(self, status: int) -> bool:
+        """A handshake was answered so: is HTTP used from now on?"""
+        if status not in NO_WEBSOCKET or self.told.transport != "both":
+            return False
+        self.speaks_websocket = False
+        return True
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    def __repr__(self) -> str:
+        return f"<Reached {self.name}>"
+
+
+class Upstreams:
+    """All of them, in the order of the configuration."""
+
+    def __init__(self, told: Iterable[Upstream], limits: Limits, *, keyed: bool) -> None:
+        self._all = {one.name: Reached(one, limits, keyed=keyed) for one in told}
+
+    def __iter__(self) -> Iterator[Reached]:
+        return iter(self._all.values())
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def get(self, name: str) -> Reached | None:
+        return self._all.get(name)
+
+    async def close(self) -> None:
+        for one in self._all.values():
+            await one.close()

@@ -1,0 +1,115 @@
+"""A client's side of an answer over HTTP: aiohttp writes its head, the body goes past aiohttp.
+
+The server's own writer wakes a task for each piece; here a piece is one write into the transport,
+from whatever callback it came in. The end is aiohttp's again, and keep-alive its business."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Final, Self
+
+from aiohttp import HttpVersion11, web
+from aiohttp.http import StreamWriter
+
+from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.wire.heads import HOP_BY_HOP, written
+from lockstitch.gateway.wire.outlet import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outlet
+
+_OURS: Final = HOP_BY_HOP | {"content-length"}
+"""How the body is framed towards the client is not how it was framed towards us."""
+
+_NO_BODY: Final = frozenset({204, 304})
+
+_RESET: Final = struct.pack("ii", 1, 0)
+"""Close without waiting, which the system tells the other side as a reset."""
+
+
+class ClientStream(Outlet):
+    """One answer to one client. A handler begins it, and returns its `response` after the end."""
+
+    __slots__ = ("_chunked", "_silent", "_writer", "response")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        writer: StreamWriter,
+        response: web.StreamResponse,
+        *,
+        silent: bool,
+        high_water: int,
+        low_water: int,
+    ) -> None:
+        super().__init__(transport, writer.drain, high_water=high_water, low_water=low_water)
+        self._writer = writer
+        self._chunked = writer.chunked
+        self._silent = silent
+        self.response: Final = response
+        """What the handler returns to aiohttp."""
+
+    @classmethod
+    async def begin(
+        cls,
+        request: web.BaseRequest,
+        status: int,
+        headers: Headers,
+        *,
+        high_water: int = HIGH_WATER_BYTES,
+        low_water: int = LOW_WATER_BYTES,
+    ) -> Self:
+        """Send the head. Headers about a single connection, and the length, are left out.
+
+        Raises `ConnectionError` if the client has gone away, `Unwritable` if a header cannot be
+        sent; either leaves everything as it was."""
+        response = web.StreamResponse(status=status)
+        for name, value in written(headers, without=_OURS):
+            response.headers.add(name, value)
+        silent = request.method == "HEAD" or status in _NO_BODY
+        if request.version < HttpVersion11 and not silent:
+            # No chunks there: the body ends with the connection, also where it should be kept.
+            response.force_close()
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("The client went away before its answer began.")
+        writer = await response.prepare(request)
+        assert isinstance(writer, StreamWriter)
+        return cls(
+            transport,
+            writer,
+            response,
+            silent=silent,
+            high_water=high_water,
+            low_water=low_water,
+        )
+
+    def write(self, data: bytes) -> None:
+        """Send a piece of the body, at once."""
+        if self.ended or self._silent or not data:
+            # An empty chunk would be the end.
+            return
+        self.put(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def end(self) -> None:
+        """The body is whole. The connection can have its next request."""
+        if self.ended:
+            return
+        self.ended = True
+        self._writer.output_size += self.written  # what the access log shows
+        if not self.gone:
+            self._writer.set_eof()
+
+    def cut(self) -> None:
+        """End the answer so that the client sees that it is not whole."""
+        if self.ended:
+            return
+        self.ended = True
+        if self._chunked:
+            # What was sent arrives, and its end does not.
+            self._transport.close()
+            return
+        # Without chunks a body ends with the connection, so only one that is broken tells.
+        raw = self._transport.get_extra_info("socket")
+        if raw is not None and not self.gone:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.abort()

@@ -1,0 +1,37 @@
+"""The bytes of frames that a WebSocket server sends: whole, unmasked, uncompressed. Pure.
+
+RFC 6455, 5.2. Reading frames is left to the libraries on either side."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+LARGEST_REASON_BYTES: Final = 123
+"""RFC 6455, 5.5: a control frame holds 125 bytes, and the code takes two."""
+
+_TEXT: Final = 0x81
+_CLOSE: Final = 0x88
+
+_short: Final = Struct("!BB").pack
+_medium: Final = Struct("!BBH").pack
+_long: Final = Struct("!BBQ").pack
+_code: Final = Struct("!H").pack
+
+
+def text_frame(payload: bytes) -> bytes:
+    """One text message, in one frame. That it is UTF-8 is the caller's word."""
+    length = len(payload)
+    # "The minimal number of bytes MUST be used to encode the length."
+    if length < 126:
+        return _short(_TEXT, length) + payload
+    if length < 65536:
+        return _medium(_TEXT, 126, length) + payload
+    return _long(_TEXT, 127, length) + payload
+
+
+def close_frame(code: int, reason: str = "") -> bytes:
+    """The end of a connection; a reason that is too long is cut between two characters."""
+    cut = reason.encode("utf-8", "replace")[:LARGEST_REASON_BYTES]
+    payload = _code(code) + cut.decode("utf-8", "ignore").encode()
+    return _short(_CLOSE, len(payload)) + payload

@@ -1,0 +1,118 @@
+"""What the parts of one gateway share, and who asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key
+from lockstitch.gateway.conversations import Conversations
+from lockstitch.gateway.journal import Exchanges
+from lockstitch.gateway.keys import Keyring, presented
+from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.metrics import Metrics
+from lockstitch.gateway.prefixes import Prefixes
+from lockstitch.gateway.running.shared_allowance import allowance_here
+from lockstitch.gateway.runs import Runs
+from lockstitch.gateway.upstreams import Reached, Upstreams
+from lockstitch.store.contract import Store
+
+
+class Caller(Struct, kw_only=True, eq=False):
+    """Who asks, once."""
+
+    request_id: str
+    key: Key | None
+    headers: Headers
+    """As they came."""
+    upstream: str = ""
+    """The name of the upstream that answered, for the log."""
+    events: int = 0
+    notes: list[str] = []
+    """What was out of the ordinary, for the log."""
+
+    def again(self, number: int) -> Caller:
+        """The same, for one of many requests on one connection."""
+        return Caller(request_id=f"{self.request_id}.{number}", key=self.key, headers=self.headers)
+
+    @property
+    def tenant(self) -> str:
+        return self.key.name if self.key is not None else LOCAL_TENANT
+
+    def note(self, what: str) -> None:
+        if what not in self.notes:
+            self.notes.append(what)
+
+    def guard(self, upstream: Reached) -> Guard:
+        own = self.key.guard if self.key is not None else None
+        return own if own is not None else upstream.told.guard
+
+
+class Answerer(Protocol):
+    """A request that is being answered."""
+
+    def stop(self, why: str) -> None: ...
+
+
+class Session(Protocol):
+    """A client's WebSocket."""
+
+    def drain(self) -> None: ...
+
+
+class World:
+    """One gateway's parts."""
+
+    def __init__(
+        self, config: Config, store: Store, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.clock = clock
+        """Seconds since 1970."""
+        self.exchanges = Exchanges(store)
+        self.conversations = Conversations(store)
+        self.runs = Runs(config.limits.events_kept_bytes)
+        self.prefixes = Prefixes()
+        self._upstreams: Upstreams | None = None
+        self.metrics = Metrics()
+        self.keyring = Keyring(config.keys)
+        self.allowance = allowance_here()
+        self.running: set[Answerer] = set()
+        """Requests that are being answered."""
+        self.sessions: set[Session] = set()
+        """Clients' WebSockets."""
+
+    @property
+    def upstreams(self) -> Upstreams:
+        assert self._upstreams is not None, "connect first"
+        return self._upstreams
+
+    def connect(self) -> None:
+        """Make the lines to the upstreams. They belong to the running event loop."""
+        config = self.config
+        self._upstreams = Upstreams(config.upstreams, config.limits, keyed=bool(config.keys))
+
+    def key_of(self, headers: Headers) -> Key | None:
+        """Whose key these headers show, now."""
+        return self.keyring.holder(presented(headers), now=self.clock())
+
+    def upstreams_for(self, caller: Caller) -> list[Reached]:
+        """Those that this caller may use."""
+        allowed = caller.key.upstreams if caller.key is not None else None
+        return [one for one in self.upstreams if allowed is None or one.name in allowed]
+
+    def reload(self, config: Config) -> None:
+        """Go on with another configuration. What runs keeps the lines it has; those that nobody
+        uses any more end by themselves."""
+        self.config = config
+        self.keyring = Keyring(config.keys)
+        self.allowance.keep_only(config.keys)
+        self.connect()
+
+    async def close(self) -> None:
+        if self._upstreams is not None:
+            await self._upstreams.close()

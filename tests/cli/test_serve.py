@@ -1,0 +1,233 @@
+"""`lockstitch serve`, as a process: what it prints, what it takes as its upstream, how it ends; and
+`lockstitch key`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lockstitch.cli.serving import _moment, _Source
+from lockstitch.gateway.config import ConfigError, Options, load
+from lockstitch.gateway.keys import Keyring
+from tests.cli.commands import lockstitch
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 20
+SECRET = "sk-proj-verysecretverysecret"
+
+PROGRAM = """
+import sys
+import lockstitch.cli.serving as serving
+from lockstitch.cli.app import run
+serving.GATEWAY = "tests.gateway.running.stand_in:StandIn"
+sys.exit(run(["serve", *sys.argv[1:]]))
+"""
+
+
+def environment(tmp_path, **more):
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    return plain | {"PYTHONPATH": paths, "XDG_DATA_HOME": str(tmp_path / "data")} | more
+
+
+def serve(tmp_path, *arguments, **variables):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path, **variables),
+    )
+
+
+@contextmanager
+def serving(tmp_path, *arguments, **variables):
+    """The process, and what it said when it was ready."""
+    process = serve(tmp_path, "--port", 0, *arguments, **variables)
+    try:
+        said = ""
+        while "Stop: Ctrl-C" not in said:
+            line = process.stdout.readline()
+            assert line, said + process.stderr.read()
+            said += line
+        yield process, said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stopped(process):
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_with_nothing_at_all_it_serves_on_an_emulator(tmp_path, workers):
+    with serving(tmp_path, "--workers", workers) as (process, said):
+        base = re.search(r"export OPENAI_BASE_URL=(http://127.0.0.1:(\d+)/v1)\n", said)[1]
+        assert f'    base_url = "{base}"\n    wire_api = "responses"\n' in said
+        assert f"The journal is kept in {tmp_path}/data/lockstitch/gateway.db\n" in said
+        emulator = re.search(r"Its upstream is an emulator at (http://[^ ]+/v1):", said)[1]
+        asked = urllib.request.Request(f"{emulator}/models", headers={"Authorization": "Bearer x"})
+        with urllib.request.urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
+            assert answer.status == 200
+        code, _, err = stopped(process)
+    assert code == 0
+    assert "Traceback" not in err
+    assert (tmp_path / "data/lockstitch/gateway.db").exists()
+    assert (tmp_path / "data/lockstitch").stat().st_mode & 0o077 == 0
+
+
+def test_it_says_what_to_put_into_a_client(tmp_path):
+    file = tmp_path / "gateway.toml"
+    file.write_text(
+        f"""\
+store = "sqlite:///{tmp_path}/journal.db"
+[[upstreams]]
+name = "openai"
+url = "https://api.openai.com/v1"
+key_env = "OPENAI_API_KEY"
+[[keys]]
+name = "anna"
+hash = "sha256:{"0" * 64}"
+"""
+    )
+    arguments = ("--config", file, "--host", "0.0.0.0")
+    with serving(tmp_path, *arguments, OPENAI_API_KEY=SECRET) as (process, said):
+        port = re.search(r":(\d+)$", said.splitlines()[0])[1]
+        assert (
+            said
+            == f"""\
+Lockstitch listens on http://127.0.0.1:{port}
+    Upstream openai: https://api.openai.com/v1
+The journal is kept in {tmp_path}/journal.db
+
+For clients of OpenAI:
+    export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1
+    export OPENAI_API_KEY=…    # one that `lockstitch key NAME` printed
+For Codex, in ~/.codex/config.toml:
+    model_provider = "lockstitch"
+    [model_providers.lockstitch]
+    name = "Lockstitch"
+    base_url = "http://127.0.0.1:{port}/v1"
+    wire_api = "responses"
+    env_key = "OPENAI_API_KEY"
+
+Stop: Ctrl-C
+"""
+        )
+        time.sleep(0.1)
+        code, out, err = stopped(process)
+    assert code == 0
+    assert "Careful: 0.0.0.0 can be reached from other machines, and without TLS" in err
+    assert SECRET not in said + out + err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        (["--host", "0.0.0.0"], {}, "Make a key (lockstitch key NAME)"),
+        (["--config", "no.toml"], {}, "no.toml: cannot be read: No such file"),
+        (["--upstream", "gpu:8000"], {}, "--upstream must begin with http://"),
+        (["--store", "oracle:x"], {}, "is no URL of a store"),
+        (["--port", "99999"], {}, "--port"),
+        (["--workers", "0"], {}, "--workers"),
+        (["--workers", "2", "--store", "memory:"], {}, "which workers cannot share"),
+        (["--port", "9"], {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, "is this gateway itself"),
+    ],
+)
+def test_a_mistake_is_one_message(monkeypatch, arguments, variables, said):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for name, value in ({"OPENAI_API_KEY": SECRET} | variables).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("lockstitch.cli.serving.GATEWAY", "tests.gateway.running.stand_in:StandIn")
+    ran = lockstitch("serve", *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert SECRET not in ran.out + ran.err
+
+
+def test_a_port_in_use_is_one_message_and_no_traceback(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = serve(tmp_path, "--port", port, OPENAI_API_KEY=SECRET)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 2
+    assert f"lockstitch: 127.0.0.1:{port} is in use" in err
+    assert "Traceback" not in err
+
+
+def test_a_file_that_loses_its_upstreams_is_refused(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    source = _Source(Options(), None)
+    with pytest.raises(ConfigError, match="upstreams: there is none any more"):
+        source.config()
+    assert _Source(Options(), "http://h/v1").config().upstreams[0].name == "emulator"
+
+
+# Keys
+
+
+def test_a_key_is_shown_once_and_its_block_makes_it_one(tmp_path):
+    ran = lockstitch(
+        "key", "anna", "--expires", "90d", "--requests-per-minute", 60, "--concurrent", 4
+    )
+    assert ran.code == 0
+    (key,) = re.findall(r"lsk_[A-Za-z0-9_-]{43}", ran.err)
+    assert key not in ran.out
+    assert tomllib.loads(ran.out)["keys"][0]["requests_per_minute"] == 60
+    file = tmp_path / "gateway.toml"
+    file.write_text(ran.out)
+    config = load(Options(config=str(file)), {"HOME": "/home/anna"})
+    holder = Keyring(config.keys).holder(key, now=time.time())
+    assert (holder.name, holder.concurrent) == ("anna", 4)
+    assert abs(holder.expires - time.time() - 90 * 86400) < 60
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("90d", datetime(2026, 4, 1, tzinfo=UTC)),
+        ("12h", datetime(2026, 1, 1, 12, tzinfo=UTC)),
+        ("1w", datetime(2026, 1, 8, tzinfo=UTC)),
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T12:00:00+02:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
+    ],
+)
+def test_when_a_key_ends(text, moment):
+    assert _moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["an na"], "NAME must be 1 to 64 letters"),
+        (["../x"], "NAME must be 1 to 64 letters"),
+        (["anna", "--expires", "soon"], "--expires is a time from now"),
+        (["anna", "--expires", "0d"], "--expires is a time from now"),
+        (["anna", "--expires", "2020-01-01"], "--expires is in the past"),
+        (["anna", "--concurrent", "0"], "--concurrent"),
+    ],
+)
+def test_a_mistake_makes_no_key(arguments, said):
+    ran = lockstitch("key", *arguments)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())
+    assert "lsk_" not in ran.out + ran.err

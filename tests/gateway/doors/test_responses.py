@@ -1,0 +1,724 @@
+"""`POST /v1/responses` on real sockets: what a client sees, whatever its upstream or journal does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from lockstitch.gateway.chains import Chain
+from lockstitch.gateway.runs import Runs
+from tests.gateway.building import (
+    NOT_FOUND,
+    both,
+    call,
+    encoded,
+    error_body,
+    events_in,
+    gateway,
+    message,
+    open_files,
+    output,
+    provider,
+    raw,
+    refusing,
+    response,
+    run,
+    saying,
+    sse,
+    streaming,
+    tasks_left,
+    told_by,
+    until,
+    upstream,
+    user,
+)
+
+ENDS = {"response.completed", "response.incomplete", "response.failed", "error"}
+
+
+def types(events):
+    return [event.get("type", event.get("error")) for event in events]
+
+
+def well_formed(events):
+    """One beginning, one end, and numbers that rise."""
+    assert types(events)[0] == "response.created"
+    assert [t for t in types(events) if t in ENDS] == [types(events)[-1]]
+    numbers = [event["sequence_number"] for event in events]
+    assert numbers == sorted(set(numbers))
+    return events
+
+
+def test_a_stream_passes_byte_for_byte():
+    async def main():
+        async with both() as (up, gw):
+            events = told_by("resp_1", message(), call())
+            up.then(saying(events))
+            async with gw.client.post(
+                gw.url + "/responses", json={"model": "m", "input": "x", "stream": True}
+            ) as told:
+                assert told.content_type == "text/event-stream"
+                assert await told.read() == sse(events)
+
+    run(main())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_a_stream_in_small_pieces_passes_byte_for_byte(size):
+    async def main():
+        body = sse(told_by("resp_1", message("é" * 5), call()))
+
+        async def answer(asked):
+            told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await told.prepare(asked.request)
+            for n in range(0, len(body), size):
+                await told.write(body[n : n + size])
+            return told
+
+        async with both() as (up, gw):
+            up.then(answer)
+            async with gw.client.post(
+                gw.url + "/responses", json={"model": "m", "input": "x", "stream": True}
+            ) as told:
+                assert await told.read() == body
+
+    run(main())
+
+
+def test_what_was_answered_can_be_gone_on_from_after_the_upstream_forgot_it():
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming("resp_1", call()))
+            await gw.stream(input="x")
+            up.then(refusing(NOT_FOUND), streaming("resp_2", message()))
+            end = (await gw.stream(input=[output()], previous_response_id="resp_1"))[-1]
+            assert end["type"] == "response.completed"
+            assert end["response"]["previous_response_id"] == "resp_1"
+            replayed = up.asked[-1].json
+            assert "previous_response_id" not in replayed
+            kinds = [item.get("type", "message") for item in replayed["input"]]
+            assert kinds == ["message", "function_call", "function_call_output"]
+
+    run(main())
+
+
+def test_an_anchored_request_goes_upstream_as_it_came():
+    async def main():
+        async with both() as (up, gw):
+            await gw.ask(input="x")
+            body = b'{ "model":"m" , "previous_response_id":"resp_1","input":"y","new":1.0}'
+            async with gw.client.post(gw.url + "/responses", data=body) as told:
+                assert told.status == 200
+            assert up.asked[-1].body == body
+
+    run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_refusal_passes_unchanged(streamed):
+    async def main():
+        async with both() as (up, gw):
+            body = encoded(error_body("Nobody has heard of this."))
+            up.then(raw(body, status=418, kind="application/json"))
+            async with gw.client.post(
+                gw.url + "/responses", json={"model": "m", "input": "x", "stream": streamed}
+            ) as told:
+                assert told.status == 418
+                assert await told.read() == body
+
+    run(main())
+
+
+def test_the_end_is_shown_only_when_the_journal_has_it():
+    async def main():
+        async with both() as (up, gw):
+            go = asyncio.Event()
+
+            async def delay(kind, name):
+                if kind == "append":
+                    await go.wait()
+
+            gw.store.delay = delay
+            up.then(streaming("resp_1", message(), call()))
+            async with gw.client.post(
+                gw.url + "/responses", json={"model": "m", "input": "x", "stream": True}
+            ) as told:
+                seen = b""
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.15):
+                        async for piece in told.content.iter_any():
+                            seen += piece
+                shown = types(events_in(seen))
+                assert shown.count("response.output_item.done") == 1  # the message's
+                assert "response.completed" not in shown
+                go.set()
+                rest = await told.read()
+                assert types(events_in(seen + rest))[-1] == "response.completed"
+                assert seen + rest == sse(told_by("resp_1", message(), call()))
+
+    run(main())
+
+
+@pytest.mark.parametrize("n", range(6))
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_journal_that_fails_anywhere_never_lets_an_end_be_seen_that_it_does_not_have(n, streamed):
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming("resp_1", message(), call()))
+            gw.store.fail_nth(n)
+            if streamed:
+                events = well_formed(await gw.stream(input="x"))
+                completed = events[-1]["type"] == "response.completed"
+                shown = [e for e in events if e["type"] == "response.output_item.done"]
+                calls = [e for e in shown if e["item"]["type"] == "function_call"]
+            else:
+                told = await gw.ask(input="x")
+                assert told["http"] in (200, 503), told
+                completed, calls = told["http"] == 200, []
+            gw.store.fails = lambda *_: False
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            if completed:
+                assert kept is not None
+                assert kept.continues
+            if calls:
+                assert kept is not None
+                assert len(kept.said) == 2
+            await tasks_left()
+            assert not gw.store.claimed or gw.store.calls.count("release") >= 1
+
+    run(main())
+
+
+def test_a_failure_behind_the_beginning_of_a_stream_is_no_second_answer():
+    """A stream that was tried again is kept under two ids; that the second cannot be written must
+    not put the head of another answer into the stream."""
+
+    async def main():
+        async with both() as (up, gw):
+            first = told_by("resp_1", message())[:2]
+            up.then(saying(first, then="cut"), streaming("resp_2", message()))
+
+            def fails(kind, name):
+                return kind == "claim" and name.endswith("resp_1") and len(up.asked) == 2
+
+            gw.store.fails = fails
+            reader, writer = await gw.talk()
+            body = encoded({"model": "m", "input": "x", "stream": True})
+            writer.write(
+                b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+                b"content-length: %d\r\n\r\n" % len(body) + body
+            )
+            told = await reader.read()
+            writer.close()
+            assert told.count(b"HTTP/1.1 ") == 1, told[-600:]
+            assert told.count(b"event: response.completed") <= 1
+            assert told.endswith(b"0\r\n\r\n")
+
+    run(main())
+
+
+def test_a_try_that_broke_before_anything_was_said_is_repeated_in_the_same_stream():
+    async def main():
+        async with both() as (up, gw):
+            first = told_by("resp_1", message())[:2]
+            up.then(saying(first, then="cut"), streaming("resp_2", message()))
+            events = well_formed(await gw.stream(input="x"))
+            assert types(events).count("response.created") == 1
+            assert events[-1]["type"] == "response.completed"
+            # Under both ids it is the same.
+            one = await gw.world.exchanges.exchange("local", "resp_1")
+            two = await gw.world.exchanges.exchange("local", "resp_2")
+            assert one is not None
+            assert one == two
+
+    run(main())
+
+
+def test_a_chain_goes_on_behind_an_answer_that_was_tried_again():
+    """The client names the id that it saw first; the upstream forgets everything two turns later."""
+
+    async def main():
+        async with both() as (up, gw):
+            first = told_by("resp_1", message())[:2]
+            up.then(saying(first, then="cut"), streaming("resp_2", message("two", "msg_2")))
+            await gw.stream(input="x")
+            up.then(streaming("resp_3", message("three", "msg_3")))
+            await gw.stream(input="y", previous_response_id="resp_1")
+            up.then(refusing(NOT_FOUND), streaming("resp_4", message()))
+            end = (await gw.stream(input="z", previous_response_id="resp_3"))[-1]
+            assert end["type"] == "response.completed", end
+            assert len(up.asked[-1].json["input"]) == 5
+
+    run(main())
+
+
+def test_an_anchor_is_named_by_the_id_that_the_upstream_knows():
+    async def main():
+        async with both() as (up, gw):
+            first = told_by("resp_1", message())[:2]
+            up.then(saying(first, then="cut"), streaming("resp_2", call()))
+            await gw.stream(input="x")
+            await gw.stream(input=[output()], previous_response_id="resp_1")
+            assert up.asked[-1].json["previous_response_id"] == "resp_2"
+
+    run(main())
+
+
+def test_a_stream_that_broke_off_ends_well_formed():
+    async def main():
+        async with both() as (up, gw):
+            events = told_by("resp_1", message(), call())
+            for n in range(3, len(events)):
+                up.then(saying(events[:n], then="cut"))
+                told = well_formed(await gw.stream(input="x"))
+                assert told[-1]["type"] == "response.failed"
+                assert told[-1]["response"]["id"] == "resp_1"
+                assert told[:-1] == events[:n]
+
+    run(main())
+
+
+def test_what_broke_off_cannot_be_gone_on_from_by_replay():
+    async def main():
+        async with both() as (up, gw):
+            up.then(saying(told_by("resp_1", call())[:-1], then="cut"))
+            await gw.stream(input="x")
+            up.then(refusing(NOT_FOUND))
+            told = await gw.ask(input=[output()], previous_response_id="resp_1")
+            assert told["http"] == 400
+            assert told["error"] == NOT_FOUND["error"]
+
+    run(main())
+
+
+def test_an_upstream_that_cannot_be_reached_is_said_to_be_so():
+    async def main():
+        async with provider() as up:
+            pass
+        async with gateway(upstream(up)) as gw:
+            assert (await gw.ask(input="x"))["http"] == 502
+
+    run(main())
+
+
+def test_a_body_that_is_none_is_refused_in_words():
+    async def main():
+        async with both() as (up, gw):
+            for body in (b"", b"[]", b"{", b'{"input":5}', b'{"model":1}', b'{"a":1,"a":2}'):
+                async with gw.client.post(gw.url + "/responses", data=body) as told:
+                    assert told.status == 400, body
+                    assert (await told.json())["error"]["message"]
+            assert up.asked == []
+
+    run(main())
+
+
+# --- clients that go away ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 5, 8])
+def test_an_answer_whose_client_has_gone_is_heard_to_its_end(after):
+    async def main():
+        before = open_files()
+        async with both() as (up, gw):
+            events = told_by("resp_1", message(), call())
+            up.then(saying(events, pace=0.03))
+            reader, writer = await gw.talk()
+            body = encoded({"model": "m", "input": "x", "stream": True})
+            writer.write(
+                b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
+            )
+            for _ in range(after):
+                await reader.readuntil(b"\n\n")
+            await until(lambda: up.asked)
+            writer.transport.abort()
+
+            async def ended():
+                kept = await gw.world.exchanges.exchange("local", "resp_1")
+                return kept is not None and kept.continues
+
+            for _ in range(400):
+                if await ended():
+                    break
+                await asyncio.sleep(0.01)
+            assert await ended()
+            await until(lambda: not gw.world.running)
+            assert not gw.store.claimed
+        assert open_files() <= before + 1
+
+    run(main())
+
+
+def test_an_answer_that_nobody_hears_is_left_after_a_while():
+    async def main():
+        from msgspec.structs import replace
+
+        from tests.gateway.building import QUICK
+
+        async with both(limits=replace(QUICK, unattended_seconds=0.2)) as (up, gw):
+            up.then(saying(told_by("resp_1", message())[:4], then="hang"))
+            reader, writer = await gw.talk()
+            body = encoded({"model": "m", "input": "x", "stream": True})
+            writer.write(
+                b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
+            )
+            await reader.readuntil(b"\n\n")
+            writer.transport.abort()
+            await until(lambda: not gw.world.running)
+            await until(lambda: up.gone)
+            await until(lambda: not gw.store.claimed)
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert kept is not None
+            assert not kept.continues
+
+    run(main())
+
+
+# --- the end of the gateway --------------------------------------------------------------------
+
+
+def test_a_gateway_that_is_closed_ends_its_streams_well_and_leaves_nothing_behind():
+    async def main():
+        async with provider() as up:
+            async with gateway(upstream(up)) as gw:
+                up.then(saying(told_by("resp_1", message())[:4], then="hang"))
+                asking = asyncio.create_task(gw.stream(input="x"))
+                await until(lambda: gw.world.runs.is_running("local", "resp_1"))
+                await gw.gateway.drain(0.05)
+                events = well_formed(await asking)
+                assert events[-1]["type"] == "response.failed"
+                assert not gw.store.claimed
+                assert not gw.world.running
+            await until(lambda: up.gone)
+
+    run(main())
+
+
+def test_a_handler_that_is_cancelled_leaves_nothing_behind():
+    """As the server does to whoever has not ended when it closes."""
+
+    async def main():
+        async with provider() as up, gateway(upstream(up)) as gw:
+            up.then(saying(told_by("resp_1", message())[:4], then="hang"))
+            asking = asyncio.create_task(gw.stream(input="x"))
+            await until(lambda: gw.world.runs.is_running("local", "resp_1"))
+            await gw.gateway._listener.close()
+            await asyncio.gather(asking, return_exceptions=True)
+            await until(lambda: not gw.world.running)
+            await until(lambda: up.gone)
+            await until(lambda: not gw.store.claimed)
+            assert not gw.world.runs.is_running("local", "resp_1")
+
+    run(main())
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_of_ended_streams_is_bounded_by_what_it_really_takes():
+    async def main():
+        async with both() as (up, gw):
+            most = 20_000
+            gw.world.runs = Runs(most)
+            for n in range(60):
+                up.then(streaming(f"resp_{n}", message("x" * 800)))
+                await gw.stream(input="x")
+            kept = {id(log): log.size for log in gw.world.runs._ended.values()}
+            assert sum(kept.values()) <= most
+            assert gw.world.runs.size == sum(log.size for log in gw.world.runs._ended.values())
+
+    run(main())
+
+
+def test_a_stream_that_was_tried_again_is_counted_once_it_has_its_size():
+    async def main():
+        async with both() as (up, gw):
+            most = 20_000
+            gw.world.runs = Runs(most)
+            for n in range(0, 40, 2):
+                up.then(saying(told_by(f"resp_{n}")[:2], then="cut"))
+                up.then(streaming(f"resp_{n + 1}", message("x" * 800)))
+                await gw.stream(input="x")
+            kept = {id(log): log.size for log in gw.world.runs._ended.values()}
+            assert sum(kept.values()) <= most
+
+    run(main())
+
+
+# --- tenancy -----------------------------------------------------------------------------------
+
+
+def test_what_another_key_made_is_not_there():
+    from tests.gateway.building import keys
+
+    async def main():
+        for unknown in ("refuse", "pass"):
+            async with both(keys=keys("a", "b"), unknown_chains=unknown) as (up, gw):
+                up.then(streaming("resp_1", call("call_9", "fc_9")))
+                await gw.ask(input="x", key="lsk_a")
+                asked = len(up.asked)
+                told = await gw.ask(
+                    input=[output("call_9")], previous_response_id="resp_1", key="lsk_b"
+                )
+                assert told["http"] == 400, (unknown, told)
+                assert told["error"]["code"] == "previous_response_not_found"
+                assert len(up.asked) == asked
+
+    run(main())
+
+
+def test_an_item_of_another_key_cannot_be_referred_to():
+    from tests.gateway.building import keys
+
+    async def main():
+        async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
+            up.then(streaming("resp_1", message("secret", "msg_secret")))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            told = await gw.ask(input=[{"type": "item_reference", "id": "msg_secret"}], key="lsk_b")
+            assert told["http"] in (400, 404), told
+            assert len(up.asked) == asked
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//responses/resp_1",
+        "/./responses/resp_1",
+        "/x/../responses/resp_1",
+        "/responses//resp_1",
+        "/responses/resp_1/anything",
+        "/responses/%72esp_1",
+        "/%72esponses/resp_1",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_no_spelling_of_a_path_reaches_what_another_key_made(path, method):
+    from tests.gateway.building import keys
+
+    async def main():
+        async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
+            up.then(streaming("resp_1", message("secret")))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            reader, writer = await gw.talk()
+            writer.write(
+                f"{method} /v1{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer lsk_b\r\n"
+                "connection: close\r\n\r\n".encode()
+            )
+            told = await reader.read()
+            writer.close()
+            assert len(up.asked) == asked, (told[:80], up.asked[-1].request.raw_path)
+
+    run(main())
+
+
+def test_an_output_of_another_key_is_no_evidence():
+    from tests.gateway.building import keys
+
+    async def main():
+        async with both(keys=keys("a", "b"), up_guard="mend") as (up, gw):
+            up.then(streaming("resp_1", call("call_7")))
+            await gw.ask(input="x", key="lsk_a")
+            await gw.ask(
+                input=[output("call_7", "a secret")], previous_response_id="resp_1", key="lsk_a"
+            )
+            await gw.ask(input=[user(), call("call_7"), user("on")], key="lsk_b")
+            assert "a secret" not in up.asked[-1].body.decode()
+
+    run(main())
+
+
+def test_an_output_of_another_conversation_is_no_evidence():
+    """Some servers count calls from zero in every conversation."""
+
+    async def main():
+        async with both(up_guard="mend") as (up, gw):
+            up.then(streaming("resp_1", call("call_0", name="weather")))
+            await gw.ask(input="Oslo?")
+            await gw.ask(input=[output("call_0", "rain")], previous_response_id="resp_1")
+            history = [user("Paris?"), call("call_0", name="stocks"), user("on")]
+            await gw.ask(input=history)
+            assert "rain" not in up.asked[-1].body.decode()
+
+    run(main())
+
+
+# --- other upstreams ---------------------------------------------------------------------------
+
+
+def test_what_is_no_response_is_not_asked_for_over_a_websocket():
+    async def main():
+        async with both(up_transport="websocket") as (up, gw):
+            await gw.ask(path="/responses/compact", input=[user()])
+            assert [one.json for one in up.asked if one.socket is not None] == []
+
+    run(main())
+
+
+def test_a_request_that_has_no_form_as_a_frame_leaves_no_connection_behind():
+    async def main():
+        async with both(up_transport="websocket") as (up, gw):
+            told = await gw.ask(input="x", background=True)
+            assert told["http"] == 400
+            await until(lambda: up.open_sockets == 0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_over_http_is_answered_by_an_upstream_that_speaks_only_websocket(streamed):
+    async def main():
+        async with both(up_transport="websocket") as (up, gw):
+            up.then(streaming("resp_1", message("over a socket")))
+            if streamed:
+                end = well_formed(await gw.stream(input="x"))[-1]["response"]
+            else:
+                end = await gw.ask(input="x")
+            assert end["output"][0]["content"][0]["text"] == "over a socket"
+            await until(lambda: up.open_sockets == 0)
+
+    run(main())
+
+
+def test_a_chain_of_two_upstreams_carries_nothing_of_one_to_the_other():
+    """It began at one, went on at the other, and that one lost it."""
+
+    async def main():
+        async with provider() as x, provider() as y:
+            names = [upstream(x, "x", retries=0), upstream(y, "y", retries=0)]
+            async with gateway(*names) as gw:
+                secret = {
+                    "type": "reasoning",
+                    "id": "rs_x",
+                    "summary": [],
+                    "encrypted_content": "of-x",
+                }
+                x.then(streaming("resp_1", secret, message("one", "msg_x")))
+                await gw.ask(input="a")
+                x.then(raw(b"", status=503, kind="text/plain"))
+                y.then(streaming("resp_2", message("two", "msg_y")))
+                assert (await gw.ask(input="b", previous_response_id="resp_1"))["http"] == 200
+                assert "of-x" not in y.asked[-1].body.decode()
+                y.then(refusing(NOT_FOUND), streaming("resp_3", message("three", "msg_z")))
+                assert (await gw.ask(input="c", previous_response_id="resp_2"))["http"] == 200
+                assert len(y.asked[-1].json["input"]) == 5
+                assert "of-x" not in y.asked[-1].body.decode()
+                assert "msg_x" not in y.asked[-1].body.decode()
+
+    run(main())
+
+
+def test_a_response_that_grew_in_the_background_is_not_written_off_when_its_stream_breaks():
+    async def main():
+        async with both(up_retries=0) as (up, gw):
+            up.then(saying(told_by("resp_1", message(), background=True)[:3], then="cut"))
+            await gw.stream(input="x", background=True)
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert kept is not None
+            assert kept.ending is None  # whoever asks for it later writes down its end
+
+    run(main())
+
+
+def test_a_history_sent_again_in_full_is_kept_by_its_end():
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming("resp_1", message("one", "msg_1")))
+            await gw.ask(input=[user("a")])
+            history = [user("a"), message("one", None), user("b")]
+            up.then(streaming("resp_2", message("two", "msg_2")))
+            await gw.ask(input=history)
+            kept = await gw.world.exchanges.exchange("local", "resp_2")
+            assert kept.asked.base == "resp_1"
+            assert [json.loads(item) for item in kept.items] == [user("b")]
+
+    run(main())
+
+
+def test_a_history_is_kept_whole_where_what_it_goes_on_from_was_deleted():
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming("resp_1", message("one", "msg_1")))
+            await gw.ask(input=[user("a")])
+            await gw.world.exchanges.forget("local", "resp_1")
+            up.then(streaming("resp_2", message("two", "msg_2")))
+            await gw.ask(input=[user("a"), message("one", None), user("b")])
+            up.then(refusing(NOT_FOUND), streaming("resp_3", message()))
+            told = await gw.ask(input="c", previous_response_id="resp_2")
+            assert told["http"] == 200, told
+            assert len(up.asked[-1].json["input"]) == 5
+
+    run(main())
+
+
+def test_the_same_history_sent_twice_is_answered_and_kept_twice():
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming("resp_1", message("one", "msg_1")))
+            await gw.ask(input=[user("a")])
+            history = [user("a"), message("one", None)]
+            for n in (2, 3):
+                up.then(streaming(f"resp_{n}", message("same", f"msg_{n}")))
+                await gw.ask(input=history)
+                chain = Chain.of(await gw.world.exchanges.path("local", f"resp_{n}"))
+                assert len(chain.context()) == 3
+
+    run(main())
+
+
+def test_an_upstream_that_gives_every_response_the_same_id_harms_nobody():
+    async def main():
+        async with both() as (up, gw):
+            for _ in range(3):
+                up.then(streaming("resp_same", message()))
+                told = await gw.ask(input="x", previous_response_id="resp_same")
+                assert told["http"] == 200
+            up.then(refusing(NOT_FOUND))
+            calls = len(gw.store.calls)
+            told = await gw.ask(input="x", previous_response_id="resp_same")
+            assert told["http"] == 400
+            assert len(gw.store.calls) - calls < 100
+            assert not gw.store.claimed
+
+    run(main())
+
+
+@pytest.mark.parametrize("id", ["a/b", "../x", "", "x" * 5000, "\u0000", "é\n", "conversation/c"])
+def test_an_id_of_any_characters_is_answered(id):
+    async def main():
+        async with both() as (up, gw):
+            up.then(streaming(id, message()), streaming(id, message()))
+            assert well_formed(await gw.stream(input="x"))[-1]["type"] == "response.completed"
+            assert (await gw.ask(input="x"))["http"] == 200
+            assert not gw.store.claimed
+
+    run(main())
+
+
+def test_two_streams_with_the_same_id_at_once_are_both_answered():
+    async def main():
+        async with both() as (up, gw):
+            events = told_by("resp_same", message())
+            up.then(saying(events, pace=0.02), saying(events, pace=0.02))
+            both_told = await asyncio.gather(gw.stream(input="x"), gw.stream(input="x"))
+            assert {events[-1]["type"] for events in both_told} == {"response.completed"}
+
+    run(main())
+
+
+def test_the_response_of_a_stream_without_output_is_as_it_was_said():
+    async def main():
+        async with both() as (up, gw):
+            up.then(raw(encoded(response("resp_1", message())), kind="application/json"))
+            told = await gw.ask(input="x")
+            assert told["id"] == "resp_1"
+
+    run(main())

@@ -1,0 +1,158 @@
+"""Log lines: what is in them, and what never is."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstitch.gateway import logs
+from lockstitch.gateway.config import LogSettings, Secret
+from lockstitch.gateway.logs import RequestEnded
+
+
+@pytest.fixture(autouse=True)
+def afterwards():
+    yield
+    logs.configure(LogSettings())
+
+
+def logged(work, settings=None, hide=()):
+    stream = io.StringIO()
+    logs.configure(settings or LogSettings(level="debug"), hide=hide, stream=stream)
+    work()
+    return stream.getvalue()
+
+
+def lines(work, **options):
+    return [json.loads(line) for line in logged(work, **options).splitlines()]
+
+
+ENDED = RequestEnded(
+    request_id="req_1",
+    method="POST",
+    path="/v1/responses?key=sesame",
+    status=200,
+    milliseconds=12.345,
+    key="anna",
+    upstream="openai",
+    events=3,
+    notes=("replayed", "retried"),
+)
+
+
+def test_a_request_is_one_line_of_json():
+    (line,) = lines(lambda: logs.request_ended(ENDED))
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "info",
+        "event": "request",
+        "request_id": "req_1",
+        "method": "POST",
+        "path": "/v1/responses",
+        "status": 200,
+        "milliseconds": 12.3,
+        "key": "anna",
+        "upstream": "openai",
+        "events": 3,
+        "notes": ["replayed", "retried"],
+    }
+
+
+def test_what_is_not_known_is_left_out_and_a_server_error_is_a_warning():
+    ended = RequestEnded(request_id="r", method="GET", path="/", status=502, milliseconds=1)
+    (line,) = lines(lambda: logs.request_ended(ended))
+    assert line["level"] == "warning"
+    assert not {"key", "upstream", "events", "notes"} & set(line)
+
+
+def test_levels():
+    def every():
+        logs.detail("a")
+        logs.happened("b")
+        logs.careful("c")
+        logs.went_wrong("d")
+
+    assert [line["event"] for line in lines(every)] == ["a", "b", "c", "d"]
+    some = lines(every, settings=LogSettings(level="warning"))
+    assert [(line["event"], line["level"]) for line in some] == [("c", "warning"), ("d", "error")]
+
+
+def test_text_for_people():
+    said = logged(lambda: logs.request_ended(ENDED), LogSettings(format="text"))
+    assert "info request  request_id=req_1 method=POST path=/v1/responses status=200" in said
+    assert "notes=replayed,retried" in said
+
+
+def test_a_text_from_outside_does_not_look_like_a_line():
+    for form in ("json", "text"):
+        said = logged(
+            lambda: logs.happened("x", path="/a\n2026 error fake\r\x1b[1m"),
+            LogSettings(format=form),
+        )
+        assert said.count("\n") == 1
+        assert "\x1b" not in said
+
+
+def test_an_error_has_its_trace_without_secrets():
+    def work():
+        try:
+            raise ValueError("refused: Bearer abc.def")
+        except ValueError as error:
+            logs.went_wrong("oops", error)
+
+    (line,) = lines(work)
+    assert "ValueError: refused: [hidden]" in line["exception"]
+    assert "Traceback" in line["exception"]
+
+
+def test_what_cannot_be_written_does_not_stop_anything():
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    logs.configure(LogSettings(), stream=Gone())
+    logs.happened("x")
+    said = lines(lambda: logs.happened("x", path="/\udcff", number=10**40, body=b"abc"))
+    assert len(said) == 1
+    assert "abc" not in str(said)
+
+
+KEYS = st.from_regex(r"(sk-|lsk_)[A-Za-z0-9_-]{16,48}", fullmatch=True)
+NESTED = st.recursive(
+    st.text(max_size=10),
+    lambda below: (
+        st.lists(below, max_size=3)
+        | st.dictionaries(st.text(max_size=5), below, max_size=3)
+        | st.tuples(below, below)
+    ),
+    max_leaves=6,
+)
+
+
+def planted(fact, secret):
+    """The same, with the secret in every text of it."""
+    if isinstance(fact, str):
+        return f"{fact}{secret}{fact}"
+    if isinstance(fact, dict):
+        return {f"{name}{secret}": planted(one, secret) for name, one in fact.items()}
+    return type(fact)(planted(one, secret) for one in fact)
+
+
+@given(NESTED, KEYS, st.sampled_from(["json", "text"]))
+def test_no_secret_is_in_any_line(fact, secret, form):
+    def work():
+        logs.happened(f"event {secret}", fact=planted(fact, secret), error=ValueError(secret))
+        logs.happened("x", **{f"name{secret}": Secret(secret), "authorization": f"Bearer {secret}"})
+
+    assert secret not in logged(work, LogSettings(format=form))
+
+
+@given(st.from_regex(r"[a-z0-9]{12,40}", fullmatch=True), NESTED)
+def test_a_secret_of_the_configuration_is_in_no_line_whatever_it_looks_like(secret, fact):
+    assert secret not in logged(
+        lambda: logs.happened("x", fact=planted(fact, secret)), hide=[secret]
+    )

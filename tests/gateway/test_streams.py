@@ -92,7 +92,7 @@ def test_events_are_seen_in_order_and_never_before_what_holds_them(steps):
         assert stream.number == count - 1
         assert stream.events == count
 
-    run(main())
+    run(main(), collect=False)
 
 
 def test_what_is_held_by_what_failed_is_never_seen():

@@ -5,6 +5,7 @@ the same store: what one process heard, another can go on from."""
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
@@ -38,6 +39,9 @@ EXCHANGES_REMEMBERED: Final = 512
 MOST_PLACES: Final = 50
 """Where one call id is looked for. Ids that are in more places are counted, not made up."""
 
+REMEMBERED_SECONDS: Final = 10.0
+"""How long what another process deleted may still be gone on from here."""
+
 LARGEST_REMEMBERED_BYTES: Final = 64 * 1024
 """One that is larger is read again when it is needed."""
 
@@ -47,7 +51,7 @@ class Exchanges:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._remembered: OrderedDict[str, Kept] = OrderedDict()
+        self._remembered: OrderedDict[str, tuple[float, Kept]] = OrderedDict()
 
     async def opened(self, tenant: str, response: str) -> Journal:
         """The journal of a new exchange. An upstream that gives an id again means the newer."""
@@ -76,8 +80,8 @@ class Exchanges:
         if not _is_id(response):
             return None
         name = name_of(tenant, response)
-        found = self._remembered.get(name)
-        if found is not None:
+        at, found = self._remembered.get(name, (0.0, None))
+        if found is not None and time.monotonic() - at < REMEMBERED_SECONDS:
             self._remembered.move_to_end(name)
             return found
         facts = await self._facts(name)
@@ -88,7 +92,7 @@ class Exchanges:
         if not isinstance(one, Kept):
             return None
         if one.ending is not None and _size(one) <= LARGEST_REMEMBERED_BYTES:
-            self._remembered[name] = one
+            self._remembered[name] = (time.monotonic(), one)
             if len(self._remembered) > EXCHANGES_REMEMBERED:
                 self._remembered.popitem(last=False)
         return one

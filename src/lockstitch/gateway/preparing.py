@@ -23,6 +23,7 @@ from lockstitch.gateway.exchanges import Kept, open_calls
 from lockstitch.gateway.guard import Guarding
 from lockstitch.gateway.prefixes import Running
 from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.repetitions import without_repetitions
 from lockstitch.gateway.routing import Route
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
@@ -88,6 +89,9 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     if held is not None:
         before = held.raw_items
     body, items = await _guarded(world, caller, asked, first, before)
+    added = _raw(asked, items)
+    if before is not None:
+        added = [added[n] for n in without_repetitions(items, before)]
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
         body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
@@ -96,7 +100,7 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
         route=route,
         body=body,
         items=items,
-        added=_raw(asked, items),
+        added=added,
         base=asked.previous_response_id,
         parent=parent,
         held=held,
@@ -170,17 +174,26 @@ async def _guarded(
         if calls:
             found = await world.exchanges.outputs(caller.tenant, calls)
             seen = evidence.seen(map(decoded, found.values()), keys=keys)
+    kept = without_repetitions(items, before) if before is not None else range(len(items))
     result = guard.guarded(
-        items, mode=mode, anchored=asked.anchored, open_calls=behind, evidence=seen
+        [items[n] for n in kept],
+        mode=mode,
+        anchored=asked.anchored,
+        open_calls=behind,
+        evidence=seen,
     )
     for finding in result.findings:
         world.metrics.guarded.labels(finding.code, mode.value).inc()
         caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
     if result.refused:
         raise Stop(refusals.not_whole(result.refused, asked.api))
-    if result.items is None:
-        return asked.body, items
-    return rebuilt(asked, items=result.items, origins=result.origins), result.items
+    if result.items is not None and result.origins is not None:
+        origins = [None if origin is None else kept[origin] for origin in result.origins]
+        return rebuilt(asked, items=result.items, origins=origins), result.items
+    if mode is Guarding.MEND and len(kept) < len(items):
+        fewer = [items[n] for n in kept]
+        return rebuilt(asked, items=fewer, origins=list(kept)), fewer
+    return asked.body, items
 
 
 def _calls(keys: Sequence[str], items: Sequence[Wire]) -> dict[str, Wire]:

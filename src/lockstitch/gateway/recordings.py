@@ -185,6 +185,9 @@ def _without(response: bytes, repeated: Sequence[str]) -> bytes:
 
 def _follow(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:
     def done(first: asyncio.Future[None]) -> None:
+        if first.cancelled():
+            second.cancel()
+            return
         error = first.exception()
         if second.done():
             return

@@ -26,6 +26,7 @@ from lockstitch.gateway.logs import RequestEnded
 from lockstitch.gateway.mishaps import refusal_for
 from lockstitch.gateway.passing import refused
 from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.tracing import Tracing
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import StoreError
@@ -45,6 +46,7 @@ class Gateway:
     def __init__(self, config: Config, store: Store) -> None:
         self.world = World(config, store)
         self._listener = Listener(self._handle, config.limits)
+        self._tracing = Tracing()
         self._draining = False
         self._open = 0
 
@@ -71,6 +73,7 @@ class Gateway:
                     await asyncio.sleep(POLL_SECONDS)
         await self._listener.close()
         await self.world.close()
+        self._tracing.close()
 
     async def reload(self, config: Config) -> None:
         """Go on with other keys, limits and upstreams; what runs is not disturbed."""
@@ -88,6 +91,7 @@ class Gateway:
             notes=[],
         )
         api = _api_of(request.path)
+        span = self._tracing.begin(request.method, request.path, request.headers)
         self._open += 1
         try:
             response = await self._answer(request, caller)
@@ -95,6 +99,8 @@ class Gateway:
             response = refused(caller, refusal_for(error, self.world, caller), api)
         finally:
             self._open -= 1
+        if span is not None:
+            span.end(response.status, request_id=caller.request_id, upstream=caller.upstream)
         self._ended(caller, response.status, begun, request)
         return response
 
@@ -153,6 +159,9 @@ class Gateway:
     # --- what is told --------------------------------------------------------------------------
 
     def _ended(self, caller: Caller, status: int, begun: float, request: web.BaseRequest) -> None:
+        if not request.path.startswith("/v1/"):
+            logs.detail("asked", path=request.path, status=status)  # every few seconds, by machines
+            return
         self.world.metrics.request_ended(
             api=_api_of(request.path).value, upstream=caller.upstream, status=status
         )

@@ -54,7 +54,7 @@ class Log:
             self.size += len(block)
             if self.size > LARGEST_LOG_BYTES:
                 self.drop()
-        for tell in self._followers:
+        for tell in tuple(self._followers):  # one may stop while it is told
             tell(block)
 
     def end(self) -> None:
@@ -149,16 +149,15 @@ class Stream:
             self.log.end()
 
     def _release(self, done: asyncio.Future[None]) -> None:
-        if not done.cancelled():
-            done.exception()  # looked at, also where one before it failed
+        _failure(done)  # looked at, also where one before it failed
         held = self._held
         while held and self.broken is None:
             first = held[0]
             if isinstance(first, asyncio.Future):
                 if not first.done():
                     return
-                self.broken = first.exception()
                 held.popleft()
+                self.broken = _failure(first)
             else:
                 held.popleft()
                 self._out(*first)
@@ -175,6 +174,10 @@ class Stream:
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
         self.sink.show(block, events)
+
+
+def _failure(done: asyncio.Future[None]) -> BaseException | None:
+    return asyncio.CancelledError() if done.cancelled() else done.exception()
 
 
 def _as_sse(events: Sequence[Heard]) -> bytes:

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from tests.gateway.clients.asking import asked, calls_weather, kinds
+from tests.gateway.clients.gateways import keeping_nothing, upstream
 
 pytest.importorskip("livekit.plugins.openai")
 
@@ -31,36 +32,24 @@ async def collected(model, context):
     return text, calls
 
 
-async def talk(gateway, emulator, *, websocket, forgets):
+async def talk(gateway, emulator, *, websocket, store, forgets):
+    """Three turns, the first of which calls a tool; what the model said in each."""
     base = gateway.base_url + ("/responses" if websocket else "")
     model = responses.LLM(
-        model="gpt-5.5", api_key="any", base_url=base, use_websocket=websocket, store=True
+        model="gpt-5.5", api_key="any", base_url=base, use_websocket=websocket, store=store
     )
     context = llm.ChatContext.empty()
     context.add_message(role="user", content="What is the weather?")
     said = []
     try:
-        text, calls = await collected(model, context)
-        (called,) = calls
+        text, (called,) = await collected(model, context)
         said.append(text)
         if forgets:
             emulator.forget()
-        context.insert(
-            llm.FunctionCall(
-                call_id=called.call_id,
-                name=called.name,
-                arguments=called.arguments,
-                id=f"{called.call_id}/fnc_0",
-            )
-        )
-        context.insert(
-            llm.FunctionCallOutput(
-                call_id=called.call_id,
-                name=called.name,
-                output=await weather(city="Lund"),
-                is_error=False,
-            )
-        )
+        output = await weather(city="Lund")
+        pair = {"call_id": called.call_id, "name": called.name}
+        context.insert(llm.FunctionCall(arguments=called.arguments, **pair))
+        context.insert(llm.FunctionCallOutput(output=output, is_error=False, **pair))
         said.append((await collected(model, context))[0])
         context.add_message(role="assistant", content=said[-1])
         context.add_message(role="user", content="Thanks.")
@@ -72,32 +61,68 @@ async def talk(gateway, emulator, *, websocket, forgets):
     return said
 
 
-@pytest.mark.parametrize("websocket", [False, True])
-@pytest.mark.parametrize("forgets", [False, True])
-@pytest.mark.parametrize("state", ["upstream", "gateway"])
-def test_a_tool_is_called_and_answered(request, emulator, broken, websocket, forgets, state):
-    gateway = request.getfixturevalue({"upstream": "gateway", "gateway": "stateless"}[state])
-    calls_weather(emulator)
-
+def played(gateway, emulator, **settings):
     async def scene():
         async with asyncio.timeout(10), aiohttp.ClientSession() as session:
             token = http_context._ContextVar.set(lambda: session)
             try:
-                return await talk(gateway, emulator, websocket=websocket, forgets=forgets)
+                return await talk(gateway, emulator, **settings)
             finally:
                 http_context._ContextVar.reset(token)
 
-    said = asyncio.run(scene())
+    return asyncio.run(scene())
 
-    assert said == ["", "weather returned: rain in Lund", "You said: Thanks."]
-    if forgets and state == "upstream" and not websocket:
-        broken["anchor-not-found"] = emulator.violations().get("anchor-not-found", 0)
-        assert broken["anchor-not-found"] <= 2
-    if state == "gateway" or (forgets and not websocket):
-        assert kinds(asked(emulator)[-1]) == [
-            "user",
-            "function_call",
-            "function_call_output",
-            "assistant",
-            "user",
-        ]
+
+SAID = ["", "weather returned: rain in Lund", "You said: Thanks."]
+WHOLE = ["user", "function_call", "function_call_output", "assistant", "user"]
+
+
+@pytest.fixture(params=["upstream", "gateway"])
+def mending(request, make_gateway, emulator):
+    """A gateway that mends, with an upstream that keeps state, and with one that keeps nothing.
+
+    Behind the anchor the plugin sends the call again that the provider itself made: providers that
+    are strict refuse that."""
+    if request.param == "gateway":
+        keeping_nothing(emulator)
+    return make_gateway(upstream(emulator, state=request.param, guard="mend"))
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+def test_a_tool_is_called_and_answered(mending, emulator, websocket):
+    calls_weather(emulator)
+
+    assert played(mending, emulator, websocket=websocket, store=True, forgets=False) == SAID
+
+    if mending.config.upstreams[0].state == "gateway":
+        assert [item.get("call_id") for item in asked(emulator)[-1]["input"][1:3]] == ["call_1"] * 2
+        assert len(asked(emulator)[-1]["input"]) in (5, 6)
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+def test_a_provider_that_forgets_everything_is_not_noticed(mending, emulator, broken, websocket):
+    calls_weather(emulator)
+
+    assert played(mending, emulator, websocket=websocket, store=True, forgets=True) == SAID
+
+    broken |= emulator.violations()
+    assert set(broken) <= {"anchor-not-found"}
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+def test_a_history_that_is_sent_in_full_passes(gateway, emulator, websocket):
+    calls_weather(emulator)
+
+    assert played(gateway, emulator, websocket=websocket, store=False, forgets=True) == SAID
+
+    assert kinds(asked(emulator)[-1]) == WHOLE
+
+
+def test_a_call_that_is_sent_again_behind_its_anchor_is_taken_once(mending, emulator):
+    """The model is told of one call and of its output, and of nothing that did not happen."""
+    calls_weather(emulator)
+
+    played(mending, emulator, websocket=False, store=True, forgets=False)
+
+    sent = [item for request in asked(emulator) for item in request["input"]]
+    assert not any("[lockstitch]" in str(item.get("output")) for item in sent)

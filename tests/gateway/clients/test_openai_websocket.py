@@ -17,6 +17,7 @@ from tests.gateway.clients.asking import (
     kinds,
     output_of,
     told,
+    until,
     user,
 )
 from tests.gateway.clients.gateways import upstream
@@ -205,6 +206,7 @@ def test_a_connection_that_the_client_broke_does_not_break_the_answer(gateway, e
     broken_off.create("one")
     (created,) = broken_off.until("response.created")
     broken_off.close()
+    until(lambda: gateway.running() == 0, "the answer does not end")
     with client_of("sync", gateway) as client:
         made = client.create("two", previous_response_id=created.response.id)
         assert made.output_text == "You said: two"

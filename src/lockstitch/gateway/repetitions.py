@@ -1,0 +1,32 @@
+"""Calls that a client sends again behind the response that made them.
+
+Some clients send a call together with its output, although the call is behind the anchor already.
+Providers pass over it; in the journal, and where a chain is rebuilt, the call stands once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockstitch.core.items import Part
+from lockstitch.dialects import by_name
+from lockstitch.dialects.base import Wire
+from lockstitch.dialects.likeness import likeness
+from lockstitch.dialects.reading import decoded
+from lockstitch.gateway.exchanges import open_calls
+
+_RESPONSES = by_name("responses")
+
+
+def without_repetitions(items: Sequence[Wire], before: Sequence[bytes]) -> list[int]:
+    """The positions of the items that say something new behind ``before``."""
+    keys = {call.key for call in open_calls(before)}
+    made = {likeness(wire) for wire in map(decoded, before) if _calls(wire) & keys} if keys else ()
+    return [
+        n
+        for n, item in enumerate(items)
+        if not made or not _calls(item) & keys or likeness(item) not in made
+    ]
+
+
+def _calls(item: Wire) -> set[str | None]:
+    return {part.key for part in _RESPONSES.read(item) if part.part is Part.CALL}

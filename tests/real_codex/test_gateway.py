@@ -6,20 +6,24 @@ fixture `emulator` sees to that."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstitch.emulator import reasoning
+from lockstitch.emulator import Settings, reasoning
 from lockstitch.testing import EmulatorThread
 from tests.gateway.clients.gateways import GatewayThread, keeping_nothing, upstream
+from tests.gateway.clients.processes import ServeProcess
 from tests.real_codex.codex_cli import CodexCli, needs_codex
-from tests.real_codex.drafts import patches, runs
+from tests.real_codex.drafts import HELD, patches, runs
 from tests.real_codex.requests import asked, conversation, output_of
+from tests.real_codex.rollouts import an_output
 
 pytestmark = needs_codex
 
@@ -323,6 +327,60 @@ def test_an_upstream_that_refuses_the_handshake_is_asked_over_http(stage):
     assert stage.ledger() == "charged\n"
 
 
+# --- two upstreams -----------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["http", "websocket"])
+def doubled(request, tmp_path, emulator, make_emulator):
+    """Codex over each transport, and two upstreams: the second is for when the first is gone."""
+    second = make_emulator(settings=Settings(seed=1))
+    store = f"sqlite:///{tmp_path}/journal.db"
+    one, two = upstream(emulator, "one", retries=0), upstream(second, "two")
+    gateway = GatewayThread(store, one, two).start()
+    more = {"supports_websockets": True} if request.param == "websocket" else {}
+    yield CodexCli(tmp_path, gateway.base_url, **more), emulator, second
+    gateway.stop()
+    assert second.violations() == {}
+
+
+def test_a_turn_is_resumed_at_another_upstream_without_what_belongs_to_the_first(doubled):
+    codex, one, two = doubled
+    one.say(reasoning("Why not?"), runs("call_1", CHARGE))
+    one.say("done")
+    assert codex.run("go").said == ["done"]
+    one.stop()
+
+    assert codex.resume("and now?").said == ["You said: and now?"]
+
+    assert conversation(asked(two)[-1]) == [*A_CALL, "assistant: done", "user: and now?"]
+
+
+def test_a_turn_goes_on_at_another_upstream_when_the_first_is_gone(doubled):
+    codex, one, two = doubled
+    one.say(reasoning("Why not?"), runs("call_1", f"touch began; sleep 0.5; {CHARGE}"))
+    two.say("done")
+
+    with when_it_exists(codex.project / "began", one.stop):
+        run = codex.run("go")
+
+    assert run.said == ["done"]
+    assert (codex.project / "ledger.txt").read_text() == "charged\n"
+    assert conversation(asked(two)[-1]) == A_CALL
+
+
+# --- a client that goes away -------------------------------------------------------------------
+
+
+def test_a_codex_that_was_killed_in_the_middle_of_an_answer_is_resumed(played):
+    played.emulator.say(runs("call_1", CHARGE), faults=HELD)
+    played.codex.run_and_kill("go", when=lambda records: any(map(an_output("call_1"), records)))
+
+    assert played.codex.resume("go on").said == ["You said: go on"]
+
+    assert played.ledger() == "charged\n"
+    assert conversation(played.last())[-1] == "user: go on"
+
+
 # --- a gateway that goes away ------------------------------------------------------------------
 
 
@@ -330,24 +388,79 @@ def test_a_gateway_that_is_started_again_while_a_tool_runs_is_gone_on_with(playe
     waiting = "touch began; until [ -e restarted ]; do sleep 0.05; done"
     played.emulator.say(runs("call_1", f"{waiting}; {CHARGE}"))
     played.emulator.say("done")
+
+    def restart():
+        played.gateway.restart()
+        (played.codex.project / "restarted").touch()
+
+    with when_it_exists(played.codex.project / "began", restart):
+        run = played.codex.run("go")
+
+    assert run.said == ["done"]
+    assert played.ledger() == "charged\n"
+
+
+@pytest.mark.parametrize("client", ["http", "websocket"])
+@pytest.mark.parametrize("when", ["while a tool runs", "in the middle of an answer"])
+def test_a_gateway_that_was_killed_is_gone_on_with(tmp_path, emulator, client, when):
+    """As it is run by people: a process of its own, with a file and a key."""
+    key = hashlib.sha256(b"sk-x").hexdigest()
+    serving = ServeProcess(
+        tmp_path,
+        f'''
+[[upstreams]]
+name = "emulator"
+url = "{emulator.base_url}"
+key_env = "KEY_OF_THE_UPSTREAM"
+[[keys]]
+name = "codex"
+hash = "sha256:{key}"
+''',
+        KEY_OF_THE_UPSTREAM="sk-of-the-upstream",
+    ).start()
+    more = {"supports_websockets": True} if client == "websocket" else {}
+    codex = CodexCli(tmp_path, serving.base_url, **more)
+    waiting = "touch began; until [ -e restarted ]; do sleep 0.05; done"
+    faults = HELD if when == "in the middle of an answer" else ()
+    emulator.say(runs("call_1", f"{waiting}; {CHARGE}"), faults=faults)
+    emulator.say("done")
+
+    def restart():
+        serving.kill()
+        serving.start()
+        (codex.project / "restarted").touch()
+
+    try:
+        with when_it_exists(codex.project / "began", restart):
+            run = codex.run("go")
+        assert run.said == ["done"], serving.log
+        assert (codex.project / "ledger.txt").read_text() == "charged\n"
+        assert codex.resume("and now?").said == ["You said: and now?"]
+        assert "sk-" not in serving.log
+        assert "Traceback" not in serving.log
+    finally:
+        assert serving.stop() == 0
+
+
+@contextmanager
+def when_it_exists(path: Path, then: Callable[[], object]) -> Iterator[None]:
+    """Do something as soon as a tool of Codex has made this file."""
     failed: list[BaseException] = []
 
-    def restarting() -> None:
+    def waiting() -> None:
         try:
             deadline = time.monotonic() + PATIENCE_SECONDS
-            while not (played.codex.project / "began").exists():
+            while not path.exists():
                 assert time.monotonic() < deadline, "the tool was never run"
                 time.sleep(0.02)
-            played.gateway.restart()
-            (played.codex.project / "restarted").touch()
+            then()
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=restarting)
+    thread = threading.Thread(target=waiting)
     thread.start()
-    run = played.codex.run("go")
-    thread.join()
-
+    try:
+        yield
+    finally:
+        thread.join()
     assert failed == []
-    assert run.said == ["done"]
-    assert played.ledger() == "charged\n"

@@ -87,8 +87,8 @@ class Answering:
         self._gone = False
         self._stopping = False
         self._over = False
-        self._run: str | None = None
-        """The response under which others can follow the stream."""
+        self._runs: list[str] = []
+        """The responses under which others can follow the stream: one for each try that began."""
 
     # --- from outside --------------------------------------------------------------------------
 
@@ -131,14 +131,15 @@ class Answering:
             self._over = True
             if self._unattended is not None:
                 self._unattended.cancel()
-            if self._run is not None:
-                self._world.runs.end(self._caller.tenant, self._run)
+            for response in self._runs:
+                last = response == self._runs[-1]
+                self._world.runs.end(self._caller.tenant, response, keep=last)
 
     # --- tries ---------------------------------------------------------------------------------
 
     async def _tried(self, found: Prepared) -> Whole | None:
         world, route = self._world, found.route
-        upstream = self._upstream(route.names[0])
+        upstream = found.upstreams[route.names[0]]
         if not self._asked.generate and not self._ways.warms_up(upstream):
             await warmed_up(world, self._caller, found, upstream, self._stream)
             return None
@@ -191,7 +192,7 @@ class Answering:
                 if isinstance(step, Elsewhere) and others is not None:
                     upstream.cooling_until = routing.cooling_until(world.clock())
                     tried.add(upstream.name)
-                    upstream, at_this = self._upstream(others), 0
+                    upstream, at_this = found.upstreams[others], 0
                     self._note("elsewhere", why)
                     body = await self._body_for(found, upstream, why)
                     continue
@@ -260,9 +261,7 @@ class Answering:
 
         def opened(response: str) -> None:
             if log is not None:
-                if self._run is not None:  # tried again: the same stream goes on under another id
-                    world.runs.end(tenant, self._run, keep=False)
-                self._run = response
+                self._runs.append(response)
                 world.runs.begin(tenant, response, log)
 
         def ended(recording: Recording) -> asyncio.Future[None] | None:
@@ -306,7 +305,9 @@ class Answering:
         asked = self._asked
         if asked.previous_response_id is not None:
             if found.parent is None:
-                raise CannotReplay(f"Response {asked.previous_response_id} is not in the journal.")
+                raise CannotReplay(
+                    f"Response {asked.previous_response_id} is not in the journal.", unknown=True
+                )
             return await self._replay(found, upstream, why)
         if found.held is not None:
             items = [*found.held.items, *found.items]
@@ -351,6 +352,9 @@ class Answering:
 
     async def _answered(self, found: Prepared, attempt: Attempt, outcome: Told) -> Whole:
         recording, body = attempt.recording, outcome.body
+        if attempt.restored:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                body = changed(body, attempt.restored)
         if self._asked.api is Api.RESPONSES:
             recording.told(body, body_of(body))
             recording.left()
@@ -361,9 +365,6 @@ class Answering:
             except NotDurable as error:
                 return _no(refusal_for(error, self._world, self._caller))
             self._remember(found, recording)
-        if attempt.restored:
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                body = changed(body, attempt.restored)
         return Whole(outcome.status, outcome.headers, body)
 
     def _failed(
@@ -402,11 +403,6 @@ class Answering:
         )
         data = failing.frame()
         stream.show_last(as_sse(FAILED, data), Heard(peeked(data), data))
-
-    def _upstream(self, name: str) -> Reached:
-        upstream = self._world.upstreams.get(name)
-        assert upstream is not None
-        return upstream
 
     def _note(self, what: str, why: str) -> None:
         self._world.metrics.retries.labels(why).inc()
@@ -487,7 +483,7 @@ def _cannot(error: CannotReplay, found: Prepared) -> Refusal:
     asked = found.asked
     if error.findings:
         return refusals.not_whole(error.findings, asked.api)
-    if asked.previous_response_id is not None and found.parent is None:
+    if asked.previous_response_id is not None and error.unknown:
         return refusals.previous_response_not_found(asked.previous_response_id)
     return refusals.cannot_continue(error)
 

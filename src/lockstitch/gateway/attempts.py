@@ -25,6 +25,7 @@ from lockstitch.gateway.events import (
     Splitter,
     as_sse,
     body_of,
+    lone,
     peeked,
     with_response,
 )
@@ -131,8 +132,11 @@ class Attempt:
             self._collect(data)
             return
         block: bytes | None
+        events: Sequence[Heard]
         if self._framed:
-            block, events = None, [Heard(peeked(data), data)]
+            block, events = None, (Heard(peeked(data), data),)
+        elif not self._splitter.waits and (one := lone(data)) is not None:
+            block, events = data, (one,)
         else:
             try:
                 block, events = self._splitter.feed(data)
@@ -144,7 +148,10 @@ class Attempt:
                 self._watch(block, events)
                 return
         if events:
-            self._show(block, events, Shown.MORE)
+            if self.stream.shown is Shown.MORE:
+                self.stream.show(block, events)
+            else:
+                self._show(block, events, Shown.MORE)
         elif block and self.stream.begun:
             self.stream.show(block, ())  # a comment, to keep the connection awake
 
@@ -216,8 +223,9 @@ class Attempt:
         if event.type == FAILED and shown is not Shown.MORE:
             self.recording.ended(event.type, number, event.response)
             return _Then.STOP, heard
-        self.recording.ended(event.type, number, event.response)
-        return _Then.HOLD, self._restore(heard)
+        told = self._restore(heard)
+        self.recording.ended(event.type, number, told.event.response)
+        return _Then.HOLD, told
 
     def _restore(self, heard: Heard) -> Heard:
         if not self.restored:

@@ -71,6 +71,29 @@ def peeked(data: bytes) -> Event:
         return _MUTE
 
 
+_LINE_FEED: Final = 10
+_CARRIAGE_RETURN: Final = 13
+
+
+def lone(block: bytes) -> Heard | None:
+    """The event in these bytes, if they are one event with one line of data; None where they may be
+    anything else. It is how models speak, word by word, and how nearly everything comes."""
+    at = block.find(b"data: {")
+    if (
+        at < 0
+        or block.find(b"\n", at) != len(block) - 2
+        or block[-1] != _LINE_FEED
+        or (at and block[at - 1] != _LINE_FEED)
+        or _CARRIAGE_RETURN in block
+    ):
+        return None
+    data = block[at + 6 : -2]
+    try:
+        return Heard(_decode(data), data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 class Splitter:
     """One SSE stream, as it comes in pieces of any size."""
 
@@ -80,6 +103,11 @@ class Splitter:
         self._rest = bytearray()
         self._looked = 0
         """How much of the rest is known to hold no end of an event."""
+
+    @property
+    def waits(self) -> bool:
+        """Is there the beginning of an event?"""
+        return bool(self._rest)
 
     def feed(self, piece: bytes) -> tuple[bytes, list[Heard]]:
         """The bytes of the events that are whole now, and the events. Comments have bytes too."""

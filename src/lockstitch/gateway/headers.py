@@ -25,8 +25,10 @@ def to_upstream(
 ) -> Headers:
     """What of a client's request goes to an upstream. ``keyed``: the client's key is one of ours,
     and must not leave. ``key`` is the upstream's own; ``own`` are set in place of the client's."""
-    # The server has unpacked what came packed.
-    drop = {"content-encoding", *(name.lower() for name, _ in own)}
+    # The server has unpacked what came packed. What is about the client's connection must not be
+    # able to name, and so to take away, what is set here.
+    drop = {"content-encoding", "connection", *_named_by_connection(headers)}
+    drop |= {name.lower() for name, _ in own}
     if keyed or key is not None:
         drop |= KEYS
     kept = [
@@ -38,6 +40,15 @@ def to_upstream(
         anthropic = first(headers, "anthropic-version") is not None
         kept.append(("x-api-key", key) if anthropic else ("authorization", f"Bearer {key}"))
     return [*kept, *own]
+
+
+def _named_by_connection(headers: Headers) -> set[str]:
+    return {
+        word.strip().lower()
+        for name, value in headers
+        if name.lower() == "connection"
+        for word in value.split(",")
+    }
 
 
 def to_client(headers: Headers, request_id: str) -> Headers:

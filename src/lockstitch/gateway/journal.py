@@ -9,11 +9,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
 from lockstitch.core import records
-from lockstitch.core.facts import AnyFact, Noted
+from lockstitch.core.facts import AnchorAdopted, AnyFact, Mode, Noted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
@@ -73,25 +74,30 @@ class Exchanges:
     async def same(self, tenant: str, shown: str, response: str) -> None:
         """What was shown as one response was answered as another: keep it under both ids."""
         async with await self.opened(tenant, shown) as journal:
-            await journal.append(Noted(kind=SAME_AS, note=response.encode()))
+            # It can be found by the id that was shown, so that nobody else takes it for theirs.
+            shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
+            await journal.append(shown_as, Noted(kind=SAME_AS, note=response.encode()))
 
     async def exchange(self, tenant: str, response: str) -> Kept | None:
         """The exchange that gave this response; None if this tenant has none."""
         if not _is_id(response):
             return None
-        name = name_of(tenant, response)
+        one = await self._kept(name_of(tenant, response))
+        if isinstance(one, str):
+            one = await self._kept(name_of(tenant, one))
+        return one if isinstance(one, Kept) else None
+
+    async def _kept(self, name: str) -> Kept | str | None:
         at, found = self._remembered.get(name, (0.0, None))
         if found is not None and time.monotonic() - at < REMEMBERED_SECONDS:
             self._remembered.move_to_end(name)
             return found
-        facts = await self._facts(name)
-        one = kept(facts)
-        if isinstance(one, str):
-            facts = await self._facts(name_of(tenant, one))
-            one = kept(facts)
-        if not isinstance(one, Kept):
-            return None
-        if one.ending is not None and _size(one) <= LARGEST_REMEMBERED_BYTES:
+        one = kept(await self._facts(name))
+        if (
+            isinstance(one, Kept)
+            and one.ending is not None
+            and _size(one) <= LARGEST_REMEMBERED_BYTES
+        ):
             self._remembered[name] = (time.monotonic(), one)
             if len(self._remembered) > EXCHANGES_REMEMBERED:
                 self._remembered.popitem(last=False)
@@ -130,9 +136,10 @@ class Exchanges:
             wanted = likeness(call)
             places = await self.store.find(Name(Naming.CALL, key))
             for place in places[:MOST_PLACES]:
-                if not place.conversation.startswith(f"{PREFIX}/{tenant}/"):
+                if not place.conversation.startswith(_prefix(tenant)):
                     continue
-                one = await self.exchange(tenant, place.conversation.rpartition("/")[2])
+                response = unquote(place.conversation.rpartition("/")[2])
+                one = await self.exchange(tenant, response)
                 output = await self._output(tenant, one, key, wanted) if one is not None else None
                 if output is not None:
                     found[key] = output
@@ -154,21 +161,24 @@ class Exchanges:
     async def is_anothers(self, tenant: str, name: Name) -> bool:
         """Does another tenant have this, and not this one?"""
         places = await self.store.find(name)
-        ours = [place for place in places if place.conversation.startswith(f"{PREFIX}/{tenant}/")]
+        ours = [place for place in places if place.conversation.startswith(_prefix(tenant))]
         theirs = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
         return bool(theirs) and not ours
 
     async def item(self, tenant: str, id: str) -> bytes | None:
         """The item of this id, as it was seen last."""
         for place in await self.store.find(Name(Naming.ITEM, id)):
-            if place.conversation.startswith(f"{PREFIX}/{tenant}/"):
+            if place.conversation.startswith(_prefix(tenant)):
                 return await self._item(place.conversation, place.seq)
         return None
 
     async def forget(self, tenant: str, response: str) -> bool:
-        """Delete an exchange; was it there?"""
+        """Delete an exchange, under each id that leads to it; was it there?"""
         name = name_of(tenant, response)
+        one = kept(await self._facts(name))
         self._remembered.pop(name, None)
+        if isinstance(one, str):
+            await self.forget(tenant, one)
         return await self.store.delete(name)
 
     async def _facts(self, name: str) -> list[AnyFact]:
@@ -182,7 +192,12 @@ class Exchanges:
 
 
 def name_of(tenant: str, response: str) -> str:
-    return f"{PREFIX}/{tenant}/{response}"
+    """Ids come from outside, and must not be able to name another tenant's."""
+    return f"{PREFIX}/{quote(tenant, safe='')}/{quote(response, safe='')}"
+
+
+def _prefix(tenant: str) -> str:
+    return f"{PREFIX}/{quote(tenant, safe='')}/"
 
 
 def _is_id(text: str) -> bool:

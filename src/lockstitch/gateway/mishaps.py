@@ -8,6 +8,7 @@ from lockstitch.gateway import logs, refusals
 from lockstitch.gateway.asked import NotARequest
 from lockstitch.gateway.conversations import ConversationRefused
 from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.listing import NoSuchItem
 from lockstitch.gateway.recording import NotDurable
 from lockstitch.gateway.refusals import Refusal
 from lockstitch.gateway.world import Caller, World
@@ -19,7 +20,7 @@ def refusal_for(error: Exception, world: World, caller: Caller) -> Refusal:
     match error:
         case NotARequest():
             return refusals.not_a_request(error)
-        case ConversationRefused():
+        case ConversationRefused() | NoSuchItem():
             return error.refusal
         case web.HTTPRequestEntityTooLarge():
             return refusals.too_large(world.config.limits.body_bytes)

@@ -203,6 +203,4 @@ async def asking_of(request: web.BaseRequest, upstream: Reached, caller: Caller)
 
 def target_of(request: web.BaseRequest) -> str:
     """The path and query behind `/v1`, as they were sent."""
-    raw = request.raw_path
-    at = raw.find("/v1")
-    return raw[at + 3 :] or "/"
+    return request.raw_path.removeprefix("/v1") or "/"

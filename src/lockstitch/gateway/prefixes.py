@@ -61,11 +61,15 @@ class Prefixes:
             known = self._responses.get((tenant, state))
             if known is not None:
                 base, at = known, n
+                self._responses.move_to_end((tenant, state))
         return base, at, running.state
 
     def state(self, tenant: str, response: str) -> bytes | None:
         """The digest of everything up to the end of a response."""
-        return self._states.get((tenant, response))
+        state = self._states.get((tenant, response))
+        if state is not None:
+            self._states.move_to_end((tenant, response))
+        return state
 
     def forget(self, tenant: str, response: str) -> None:
         """It was deleted: nothing is kept behind it any more."""

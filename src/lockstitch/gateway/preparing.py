@@ -18,7 +18,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import decoded
 from lockstitch.gateway import evidence, guard, refusals, routing
 from lockstitch.gateway.asked import Asked, read, rebuilt
-from lockstitch.gateway.conversations import ConversationLocked, Held
+from lockstitch.gateway.conversations import ConversationRefused, Held
 from lockstitch.gateway.exchanges import Kept, open_calls
 from lockstitch.gateway.guard import Guarding
 from lockstitch.gateway.prefixes import Running
@@ -44,6 +44,8 @@ class Prepared(Struct, kw_only=True, eq=False):
 
     asked: Asked
     route: Route
+    upstreams: dict[str, Reached]
+    """Those of the route, as they were when it was prepared: they may be taken out meanwhile."""
     body: bytes
     """As the client sent it, but for what the guard did."""
     items: list[Wire]
@@ -70,7 +72,10 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     bound = False
     if asked.conversation is not None:
         known = await world.conversations.read(caller.tenant, asked.conversation)
-        if known is None and world.config.unknown_chains == "refuse":
+        if known is None and (
+            world.config.unknown_chains == "refuse"
+            or await world.conversations.is_anothers(caller.tenant, asked.conversation)
+        ):
             raise Stop(refusals.conversation_not_found(asked.conversation))
         if known is not None and known.upstream:
             home, bound = known.upstream, True
@@ -79,11 +84,13 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
                 held = await stack.enter_async_context(
                     world.conversations.held(caller.tenant, asked.conversation)
                 )
-            except ConversationLocked as locked:
-                raise Stop(locked.refusal) from None
+            except ConversationRefused as refused:
+                raise Stop(refused.refusal) from None
     route = _route(world, caller, asked, home, bound=bound)
-    first = world.upstreams.get(route.names[0])
-    assert first is not None
+    upstreams = {one.name: one for one in world.upstreams if one.name in route.names}
+    first = upstreams[route.names[0]]
+    if asked.background and not first.keeps_state:
+        raise Stop(refusals.no_background(first.name))
     await _check_references(world, caller, asked.items())
     before = parent.said if parent is not None and parent.continues else None
     if held is not None:
@@ -98,6 +105,7 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     found = Prepared(
         asked=asked,
         route=route,
+        upstreams=upstreams,
         body=body,
         items=items,
         added=added,

@@ -125,6 +125,15 @@ def item_not_found(item: str, at: int) -> Refusal:
     return Refusal(status=400, message=f"Item with id '{item}' not found.", param=f"input[{at}].id")
 
 
+def no_background(upstream: str) -> Refusal:
+    return Refusal(
+        status=400,
+        message=f"The upstream {upstream!r} keeps no responses, so none can run in the background. "
+        "Leave out `background`, or stream the response.",
+        param="background",
+    )
+
+
 def cannot_continue(error: Exception) -> Refusal:
     """A replay that could not be made: it cannot travel, or is not whole."""
     return Refusal(status=400, message=str(error), param="previous_response_id")

@@ -24,8 +24,12 @@ from lockstitch.gateway.upstreams import Reached
 class CannotReplay(LockstitchError):
     """What a request goes on from cannot be sent in its place."""
 
-    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+    def __init__(
+        self, message: str, findings: Sequence[Finding] = (), *, unknown: bool = False
+    ) -> None:
         super().__init__(message)
+        self.unknown = unknown
+        """The chain is not known, or nothing can go on from it."""
         self.findings = findings
         """What is not whole, where that is the reason."""
 
@@ -45,7 +49,9 @@ class Replaying:
             chain = Chain.of(path)
             chain.asked(items)
             plan = chain.plan()
-        except (ChainUnknown, NotAnItem, IllegalFact) as error:
+        except ChainUnknown as error:
+            raise CannotReplay(str(error), unknown=True) from error
+        except (NotAnItem, IllegalFact) as error:
             raise CannotReplay(str(error)) from error
         if isinstance(plan, SettleFirst):
             calls = ", ".join(call.item.key or "" for call in plan.calls)

@@ -37,6 +37,8 @@ READY_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.05
 """How often a gateway that drains looks whether it is done."""
 
+ROOT: Final = "/v1/"
+
 Door: TypeAlias = Callable[..., Awaitable[web.StreamResponse]]
 
 
@@ -114,7 +116,7 @@ class Gateway:
                 body, kind = self.world.metrics.exposition()
                 return web.Response(body=body, headers={"content-type": kind})
             return refused(caller, refusals.bad_key())
-        if not request.path.startswith("/v1/"):
+        if not _parts(request):
             return refused(caller, _no_such_path(request))
         if not opened:
             return refused(caller, refusals.bad_key(), _api_of(request.path))
@@ -122,6 +124,8 @@ class Gateway:
             return refused(caller, refusals.draining(), _api_of(request.path))
         if _is_upgrade(request):
             return await self._upgraded(request, caller)
+        if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async with asyncio.timeout(self.world.config.limits.request_seconds):
             await request.read()  # kept by the request: doors read it again
         return await self._within_allowance(request, caller)
@@ -148,8 +152,7 @@ class Gateway:
             world.allowance.give_back(key)
 
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        raw = unquote(request.raw_path.partition("?")[0])
-        parts = [part for part in raw.partition("/v1/")[2].split("/") if part]
+        parts = _parts(request)
         door, ids = _door(request.method, parts)
         if door is passing.everything_else and self.world.keyring and _is_guarded(parts):
             # Whose it is can only be told where it is known what it is.
@@ -234,8 +237,19 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
 
 
 def _is_guarded(parts: list[str]) -> bool:
-    """Does a path name something that belongs to one key, or hide what it names?"""
-    return not parts or parts[0] in ("responses", "conversations") or bool({".", ".."} & {*parts})
+    """Does a path name something that belongs to one key?"""
+    return parts[0] in ("responses", "conversations")
+
+
+def _parts(request: web.BaseRequest) -> list[str]:
+    """The parts of the path behind `/v1/`; none if it is not there, or leads out of it again.
+
+    The path as it was sent is looked at, because that is what goes to an upstream."""
+    path = request.raw_path.partition("?")[0]
+    if not path.startswith(ROOT):
+        return []
+    parts = [part for part in unquote(path.removeprefix(ROOT)).split("/") if part]
+    return [] if {".", ".."} & {*parts} else parts
 
 
 def _api_of(path: str) -> Api:

@@ -122,8 +122,8 @@ class Stream:
             return  # what they stand behind was never shown
         if self._held:
             self._held.append((block, events))
-        else:
-            self._out(block, events)
+            return
+        self._out(block, events)
 
     def hold(self, until: asyncio.Future[None]) -> None:
         """Show nothing more before this is done."""
@@ -166,11 +166,12 @@ class Stream:
 
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
         self.events += len(events)
-        for heard in reversed(events):
-            number = heard.event.sequence_number
+        if events:
+            number = events[-1].event.sequence_number
             if isinstance(number, int):
                 self.number = number
-                break
+            else:
+                self.number = _last_number(events, self.number)
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
         self.sink.show(block, events)
@@ -178,6 +179,11 @@ class Stream:
 
 def _failure(done: asyncio.Future[None]) -> BaseException | None:
     return asyncio.CancelledError() if done.cancelled() else done.exception()
+
+
+def _last_number(events: Sequence[Heard], before: int) -> int:
+    numbers = (heard.event.sequence_number for heard in reversed(events))
+    return next((number for number in numbers if isinstance(number, int)), before)
 
 
 def _as_sse(events: Sequence[Heard]) -> bytes:

@@ -130,7 +130,7 @@ def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(make_gateway):
         for ask in (
             lambda: client.create("hello"),
             lambda: client.create("hello", stream=True),
-            lambda: client._client.models.list(),
+            client._client.models.list,
             lambda: client._client.chat.completions.create(model=MODEL, messages=[user("hi")]),
         ):
             with pytest.raises(openai.InternalServerError) as caught:
@@ -151,7 +151,7 @@ def test_a_wrong_key_is_told_as_the_provider_would(locked):
         for ask in (
             lambda: client.responses.create(model=MODEL, input="hello"),
             client.models.list,
-            lambda: client.conversations.create(),
+            client.conversations.create,
         ):
             with pytest.raises(openai.AuthenticationError) as caught:
                 ask()
@@ -159,12 +159,13 @@ def test_a_wrong_key_is_told_as_the_provider_would(locked):
 
 
 def test_a_wrong_key_is_told_to_anthropics_client(locked):
-    with anthropic.Anthropic(
-        base_url=locked.base_url.removesuffix("/v1"), api_key="sk-wrong", max_retries=0
-    ) as client, pytest.raises(anthropic.AuthenticationError) as caught:
-        client.messages.create(
-            model="claude-sonnet-5", max_tokens=100, messages=[user("hello")]
-        )
+    with (
+        anthropic.Anthropic(
+            base_url=locked.base_url.removesuffix("/v1"), api_key="sk-wrong", max_retries=0
+        ) as client,
+        pytest.raises(anthropic.AuthenticationError) as caught,
+    ):
+        client.messages.create(model="claude-sonnet-5", max_tokens=100, messages=[user("hello")])
     assert caught.value.body["error"]["type"] == "authentication_error"
 
 
@@ -183,9 +184,7 @@ def test_a_key_that_asked_too_often_is_told_when_to_come_back(locked):
     assert UPSTREAM_KEY not in str(caught.value)
 
 
-def test_a_history_that_is_not_whole_is_refused_before_the_provider_sees_it(
-    make_gateway, emulator
-):
+def test_a_history_that_is_not_whole_is_refused_before_the_provider_sees_it(make_gateway, emulator):
     gateway = make_gateway(upstream(emulator, guard="refuse"))
     with client_of("sync", gateway) as client:
         with pytest.raises(openai.BadRequestError) as caught:

@@ -3,6 +3,9 @@ conversations, across restarts on one file and across two gateways on one Postgr
 
 from __future__ import annotations
 
+import threading
+
+import openai
 import pytest
 
 from tests.emulator.official import client_of, connected
@@ -13,6 +16,7 @@ from tests.gateway.clients.asking import (
     calls_weather,
     kinds,
     output_of,
+    until,
     user,
 )
 from tests.gateway.clients.gateways import keeping_nothing, upstream
@@ -156,8 +160,6 @@ def test_a_conversation_goes_on_behind_a_restart_or_on_another_gateway(two, emul
 
 
 def test_a_response_is_read_and_deleted_through_another_gateway(two, emulator):
-    import openai
-
     with client_of("sync", two()) as client:
         made = client.create("hello")
     with client_of("sync", two()) as client:
@@ -170,10 +172,6 @@ def test_a_response_is_read_and_deleted_through_another_gateway(two, emulator):
 
 def test_one_at_a_time_works_on_a_conversation(two, emulator):
     """Two gateways hold one conversation in turn: who is second is told, or waits its turn."""
-    import threading
-
-    import openai
-
     gateway = two()
     with client_of("sync", gateway) as client:
         made = client.now(client.conversations.create())
@@ -186,8 +184,7 @@ def test_one_at_a_time_works_on_a_conversation(two, emulator):
 
         thread = threading.Thread(target=slowly)
         thread.start()
-        while not emulator.requests(CREATE):
-            pass
+        until(lambda: bool(emulator.requests(CREATE)), "the first is not asked")
         with pytest.raises(openai.BadRequestError) as caught:
             client.create("two", conversation=made.id)
         assert caught.value.code == "conversation_locked"

@@ -202,7 +202,7 @@ def test_a_run_whose_stream_was_cut_behind_a_call_is_begun_again(either, emulato
         first = await ran(agent, "hello", streamed=True, **more)
         if by == "previous_response_id":
             more = {by: first.last_response_id}
-        with pytest.raises(Exception, match="response.failed"):
+        with pytest.raises(Exception, match=r"response\.failed"):
             await ran(agent, "weather?", streamed=True, **more)
         result = await ran(agent, "weather?", streamed=True, **more)
         if transport == "websocket":
@@ -254,7 +254,7 @@ def test_a_run_goes_on_through_a_gateway_that_was_started_again(either, emulator
 @pytest.mark.parametrize("guard", ["refuse", "mend"])
 @pytest.mark.parametrize("by", ["previous_response_id", "conversation_id"])
 def test_a_run_that_stopped_early_left_a_call_open(make_gateway, emulator, guard, by):
-    """The provider would refuse the next run; the gateway knows of the call: it says so or mends."""
+    """The provider would refuse the next run; the gateway knows of the call: it tells or mends."""
     gateway = make_gateway(upstream(keeping_nothing(emulator), state="gateway", guard=guard))
     desk = Desk(gateway, emulator)
     calls_weather(emulator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import openai
 import pytest
 
@@ -118,6 +120,35 @@ def test_a_response_is_streamed_again_after_a_restart(client, served, emulator):
     assert rest[-1].response.output_text == response.output_text
 
 
+def test_a_stream_that_the_gateway_had_to_end_is_told_as_it_was(client, served, emulator):
+    """A gateway that is shut down ends its streams well; what it had said can be read again."""
+    emulator.say(SENTENCE, faults=("stall after=5 seconds=5",))
+    stream = client.create("go", stream=True)
+    before = client.first(stream, 6)
+    restarting = threading.Thread(target=served.restart)
+    restarting.start()
+    rest = client.all(stream)
+    restarting.join()
+    response = before[0].response.id
+
+    assert [event.type for event in rest] == ["response.failed"]
+    assert rest[-1].response.id == response
+    assert client.now(client.responses.retrieve(response)).status == "failed"
+    assert [event.type for event in again(client, response, 4)] == ["response.failed"]
+
+
+def test_a_response_that_failed_cannot_be_gone_on_from(client, emulator):
+    calls_weather(emulator, faults=("cut after=response.output_item.done how=reset",))
+    events = client.all(client.create("weather?", tools=[WEATHER], stream=True))
+    failed = events[-1].response
+    assert (events[-1].type, failed.status) == ("response.failed", "failed")
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.create([output_of()], tools=[WEATHER], previous_response_id=failed.id)
+
+    assert caught.value.code == "previous_response_not_found"
+    emulator.reset()  # what was refused, the client asked for
+
+
 # --- what can be read again --------------------------------------------------------------------
 
 
@@ -194,6 +225,24 @@ def test_a_response_that_runs_in_the_background_is_read_when_it_is_over(gateway,
         assert more.output_text == "You said: more"
 
 
+def test_a_stream_in_the_background_that_the_client_broke_is_gone_on_with(gateway, emulator, kind):
+    emulator.say(SENTENCE, faults=("stall after=5 seconds=0.3",))
+    with client_of(kind, gateway) as client:
+        before = broken_off(client, 4, background=True)
+        rest = again(client, before[0].response.id, before[-1].sequence_number)
+        numbers = [event.sequence_number for event in (*before, *rest)]
+        assert numbers == list(range(len(numbers)))
+        assert rest[-1].response.output_text == SENTENCE
+
+
+def test_there_is_no_background_where_nothing_is_kept(stateless, emulator, kind):
+    with client_of(kind, stateless) as client, pytest.raises(openai.BadRequestError) as caught:
+        client.create("hello", background=True)
+
+    assert caught.value.param == "background"
+    assert emulator.requests(CREATE) == []
+
+
 def test_an_unknown_response_is_not_found(client):
     with pytest.raises(openai.NotFoundError):
         client.now(client.responses.retrieve("resp_" + "0" * 48))
@@ -221,9 +270,7 @@ def test_a_conversation_is_gone_on_with_and_listed(client, emulator):
 
 def test_a_conversation_is_read_changed_and_deleted(client):
     made = client.now(client.conversations.create(metadata={"a": "b"}))
-    added = client.now(
-        client.conversations.items.create(made.id, items=[user("one"), user("two")])
-    )
+    added = client.now(client.conversations.items.create(made.id, items=[user("one"), user("two")]))
     first, second = added.data
     found = client.now(client.conversations.items.retrieve(first.id, conversation_id=made.id))
     assert found.content[0].text == "one"

@@ -3,6 +3,8 @@ gateway knows nothing of."""
 
 from __future__ import annotations
 
+import asyncio
+
 import anthropic
 import openai
 import pytest
@@ -93,9 +95,7 @@ def test_a_chat_whose_call_has_no_output_is_mended(make_gateway, emulator):
 def test_a_chat_whose_stream_is_cut_ends_with_an_error(client, emulator):
     emulator.say("one two three", faults=("cut after=3 how=reset",))
     with pytest.raises(openai.APIError) as caught:
-        list(
-            client.chat.completions.create(model=MODEL, messages=[user("hello")], stream=True)
-        )
+        list(client.chat.completions.create(model=MODEL, messages=[user("hello")], stream=True))
     assert not isinstance(caught.value, openai.APIConnectionError)
 
 
@@ -150,9 +150,7 @@ def test_a_message_whose_stream_is_cut_ends_with_an_error(claude, emulator):
     emulator.say("one two three", faults=("cut after=3 how=reset",))
     with (
         pytest.raises(anthropic.APIStatusError),
-        claude.messages.stream(
-            model=CLAUDE, max_tokens=100, messages=[user("hello")]
-        ) as stream,
+        claude.messages.stream(model=CLAUDE, max_tokens=100, messages=[user("hello")]) as stream,
     ):
         stream.get_final_message()
 
@@ -186,22 +184,21 @@ def test_what_the_gateway_knows_nothing_of_passes(client, emulator, broken):
     assert client.models.retrieve(MODEL).id == MODEL
 
 
-def test_a_realtime_session_passes(gateway, emulator):
-    import asyncio
+def test_a_realtime_session_passes(gateway):
+    said = {"type": "input_text", "text": "hello"}
+    item = {"type": "message", "role": "user", "content": [said]}
 
     async def scene():
-        async with async_client(gateway) as client:
-            async with client.realtime.connect(model="gpt-realtime") as connection:
-                await connection.conversation.item.create(
-                    item={
-                        "type": "message",
-                        "role": "user",
-                        "content": [{"type": "input_text", "text": "hello"}],
-                    }
-                )
-                await connection.response.create(response={"output_modalities": ["text"]})
-                async for event in connection:
-                    if event.type == "response.done":
-                        return event.response.output[0].content[0].text
+        async with (
+            asyncio.timeout(10),
+            async_client(gateway) as client,
+            client.realtime.connect(model="gpt-realtime") as connection,
+        ):
+            await connection.conversation.item.create(item=item)
+            await connection.response.create(response={"output_modalities": ["text"]})
+            while True:
+                event = await connection.recv()
+                if event.type == "response.done":
+                    return event.response.output[0].content[0].text
 
-    assert asyncio.run(asyncio.wait_for(scene(), 10)) == "You said: hello"
+    assert asyncio.run(scene()) == "You said: hello"

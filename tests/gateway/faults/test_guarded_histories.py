@@ -46,7 +46,7 @@ def test_a_guard_that_only_looks_lets_a_broken_history_pass_as_it_is(transport, 
     async def work(play, provider):
         answer = await play.ask(*BROKEN[what])
         assert answer.said == "error", answer
-        assert "call_wind" in answer.error["message"]
+        assert any(key in answer.error["message"] for key in KEYS)
         (asked,) = provider.asked()
         assert asked["input"] == BROKEN[what]
 
@@ -75,7 +75,7 @@ def test_a_guard_that_refuses_names_the_call_and_sends_nothing(transport, what):
     async def work(play, provider):
         answer = await play.ask(*BROKEN[what])
         assert answer.said == "error", answer
-        assert "call_wind" in answer.error["message"] or "call_charts" in answer.error["message"]
+        assert any(key in answer.error["message"] for key in KEYS)
         assert answer.error["type"] == "invalid_request_error"
         assert provider.asked() == []
 

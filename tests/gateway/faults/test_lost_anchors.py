@@ -50,6 +50,11 @@ def played(transport, work, names=("a",), **settings):
     asyncio.run(run())
 
 
+def lose(provider):
+    """Everything, with what it keeps for a connection, before it looks at the next request."""
+    provider.fault("forget what=everything path=/v1/responses")
+
+
 def heads(provider):
     """Whether each request had an anchor, and its items' types."""
     return [
@@ -65,7 +70,7 @@ def test_case_c_outputs_behind_a_lost_anchor_are_replayed_with_all_that_stands_b
 ):
     async def work(play, provider):
         await play.begin("outputs")
-        provider.forget()
+        lose(provider)
         answer = await play.said(*OUTPUTS)
         assert [part["text"] for item in answer.messages for part in item["content"]] == [FINAL]
         assert answer.response["previous_response_id"] == play.looked.id
@@ -108,7 +113,7 @@ def test_case_c_with_an_unknown_chain_the_client_gets_the_upstreams_own_error(tr
 def test_case_c_half_a_pair_is_never_sent_without_its_anchor(transport, guard):
     async def work(play, provider):
         await play.begin("outputs")
-        provider.forget()
+        lose(provider)
         before = len(provider.asked())
         answer = await play.go_on(output(KEYS[0]))
         assert answer.said == "error", answer
@@ -126,7 +131,7 @@ def test_case_c_half_a_pair_is_never_sent_without_its_anchor(transport, guard):
 def test_case_c_an_output_of_a_call_that_nobody_made_is_never_sent_without_its_anchor(transport):
     async def work(play, provider):
         await play.begin("outputs")
-        provider.forget()
+        lose(provider)
         before = len(provider.asked())
         answer = await play.go_on(*OUTPUTS, output("call_of_nobody"))
         assert answer.said == "error", answer
@@ -156,11 +161,11 @@ def test_case_c_the_chain_goes_to_another_upstream_whole_or_not_at_all(transport
 def test_case_c_a_chain_that_is_lost_again_and_again_is_replayed_each_time(transport):
     async def work(play, provider):
         await play.begin("outputs")
-        provider.forget()
+        lose(provider)
         await play.said(*OUTPUTS)
         asked, texts = [WORD, ASK], [f"Heard: {WORD}", LOOK, FINAL]
         for n in range(4):
-            provider.forget()
+            lose(provider)
             await play.said(user(f"And {n}?"))
             asked.append(f"And {n}?")
             is_whole(play.context(play.last), asked=asked, texts=texts)
@@ -178,7 +183,7 @@ def test_siblings_behind_one_response_do_not_see_each_other(transport):
         play.last = root
         right = await play.said(*OUTPUTS)
         assert left.id != right.id
-        provider.forget()
+        lose(provider)
         for one, text in ((left, "left"), (right, "right")):
             play.last = one.id
             await play.said(user(text))

@@ -24,7 +24,6 @@ from lockstitch.gateway.doors.streaming_again import StreamAgain
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere
 from lockstitch.gateway.events import changed
 from lockstitch.gateway.exchanges import Kept
-from lockstitch.gateway.journal import PREFIX, name_of
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.listing import flag, page, paging, whole_number
 from lockstitch.gateway.passing import Whole, fetched, refused, told
@@ -192,21 +191,10 @@ async def _unknown(
     streams: bool = False,
 ) -> web.StreamResponse:
     missing = response_not_found(response)
-    if await _is_anothers(world, caller.tenant, response):
+    if await world.exchanges.is_anothers(caller.tenant, Name(Naming.RESPONSE, response)):
         return refused(caller, missing)
     return await asked_elsewhere(
         world, caller, request, missing, probe=path_of(response) if streams else None
-    )
-
-
-async def _is_anothers(world: World, tenant: str, response: str) -> bool:
-    """Did another tenant make it?"""
-    own = name_of(tenant, response)
-    return any(
-        place.conversation != own
-        and place.conversation.startswith(f"{PREFIX}/")
-        and place.conversation.endswith(f"/{response}")
-        for place in await world.store.find(Name(Naming.RESPONSE, response))
     )
 
 

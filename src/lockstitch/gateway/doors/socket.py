@@ -413,7 +413,7 @@ class Shared:
             return True
         response = body_of(event.response).id
         if event.type == CREATED:
-            if response == self._begun.get(lane):
+            if response == self._begun.get(lane) and lane not in self._muted:
                 return False
             self._muted.discard(lane)
             self._begun[lane] = response

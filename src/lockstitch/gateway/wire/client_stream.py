@@ -88,7 +88,16 @@ class ClientStream(Outlet):
         if self.ended or self._silent or not data:
             # An empty chunk would be the end.
             return
-        self.put(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        # As `put` does: it is called for each event.
+        transport = self._transport
+        if transport.is_closing():
+            return
+        if self._chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        transport.write(data)
+        self.written += len(data)
+        if not self._full and transport.get_write_buffer_size() > self._high_water:
+            self._fill()
 
     def end(self) -> None:
         """The body is whole. The connection can have its next request."""

@@ -26,11 +26,13 @@ class Answer:
 
     __slots__ = (
         "_head_bytes",
+        "_in_chunk",
         "_interim",
         "_is_head",
         "_largest_head",
         "_parser",
         "_unheard_bytes",
+        "between_chunks",
         "headers",
         "pieces",
         "reusable",
@@ -49,6 +51,9 @@ class Answer:
         """Does the body end only with the connection?"""
         self.reusable = False
         """Once it is whole: may the connection be asked again?"""
+        self.between_chunks = False
+        """Does what comes next begin with a chunk? Known only where that is easy to tell."""
+        self._in_chunk = True
         self._is_head = method == "HEAD"
         self._interim = False
         self._head_bytes = 0
@@ -59,6 +64,7 @@ class Answer:
     def feed(self, data: bytes) -> None:
         """Read on. What was understood before a `BadAnswer` is there all the same."""
         assert self._parser is not None, "an answer that is over was fed"
+        self.between_chunks = False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as error:
@@ -68,6 +74,8 @@ class Answer:
                 raise BadAnswer(_reason(error)) from error
             # Bytes behind the end: the answer is good, the connection is not.
             self.reusable = False
+        # The line of a length ends with a digit, or with an extension: what ends so is a chunk.
+        self.between_chunks = not self._in_chunk and data.endswith(b"\n\r\n")
         if self.pieces or self.whole:
             self._unheard_bytes = 0
             return
@@ -117,15 +125,29 @@ class Answer:
         if self.whole:
             self.reusable = False
         else:
+            self._in_chunk = True
             self.pieces.append(body)
+
+    def on_chunk_complete(self) -> None:
+        self._in_chunk = self.whole
 
     def on_message_complete(self) -> None:
         if self._interim:
             self._interim = False
         elif not self.whole:
             assert self._parser is not None
-            self.whole = True
+            self.whole = self._in_chunk = True
             self.reusable = self._parser.should_keep_alive()
+
+
+def one_chunk(data: bytes) -> bytes | None:
+    """What is in these bytes, if they are one chunk, as most servers write it; it may not be the
+    last. It is how models speak: word by word."""
+    start = data.find(b"\r\n", 1, 8)
+    size = len(data) - start - 4
+    if start > 0 and size > 0 and data.startswith(b"%x\r\n" % size) and data.endswith(b"\r\n"):
+        return data[start + 2 : -2]
+    return None
 
 
 def _lasts_until_eof(headers: list[tuple[str, str]]) -> bool:

@@ -9,7 +9,7 @@ import asyncio
 from typing import Final, Protocol, cast
 
 from lockstitch.gateway.lines import Hearing, LineFailure
-from lockstitch.gateway.wire.http_answer import Answer, BadAnswer
+from lockstitch.gateway.wire.http_answer import Answer, BadAnswer, one_chunk
 
 LARGEST_JOINED_BYTES: Final = 64 * 1024
 """A head and a body up to this go out in one system call; a larger body is not copied."""
@@ -165,6 +165,12 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._heard_at = self._loop.time()
+        if answer.between_chunks and self._begun and not self._paused and not answer.pieces:
+            # Nothing else can be said of such bytes, and most come so.
+            body = one_chunk(data)
+            if body is not None:
+                line.hearing.heard(body)
+                return
         if self._wrong is None:
             try:
                 answer.feed(data)

@@ -82,9 +82,12 @@ class Outlet:
         transport.write(data)
         self.written += len(data)
         if not self._full and transport.get_write_buffer_size() > self._high_water:
-            self._full = True
-            self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())
-            self.when_full()
+            self._fill()
+
+    def _fill(self) -> None:
+        self._full = True
+        self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())
+        self.when_full()
 
     def abort(self) -> None:
         """Break the connection, whatever still waits in it."""

@@ -1,0 +1,311 @@
+"""Who may come in, which door a request takes, and how a gateway ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+
+import pytest
+from msgspec.structs import replace
+
+from lockstitch.gateway.server import Gateway
+from tests.gateway.building import (
+    QUICK,
+    both,
+    encoded,
+    gateway,
+    keys,
+    message,
+    open_files,
+    provider,
+    raw,
+    run,
+    saying,
+    streaming,
+    told_by,
+    until,
+    upstream,
+)
+
+
+def served(work, **more):
+    async def main():
+        async with both(**more) as (up, gw):
+            await work(up, gw)
+
+    run(main())
+
+
+def test_nobody_comes_in_without_a_key_where_there_are_keys():
+    async def work(up, gw):
+        for key in (None, "lsk_z", "", "lsk_a "):
+            headers = {} if key is None else {"authorization": f"Bearer {key}"}
+            for path in ("/responses", "/chat/completions", "/messages", "/files", "/models"):
+                async with gw.client.post(gw.url + path, json={}, headers=headers) as told:
+                    if key == "lsk_a ":
+                        continue
+                    assert told.status == 401, (key, path)
+        asked = [one for one in up.asked if "lsk" in one.request.headers.get("authorization", "")]
+        assert asked == []
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
+        async with gw.client.post(
+            gw.url + "/responses", json={"model": "m", "input": "x"}, headers={"x-api-key": "lsk_a"}
+        ) as told:
+            assert told.status == 200
+
+    served(work, keys=keys("a"))
+
+
+def test_a_key_of_ours_never_reaches_an_upstream():
+    async def work(up, gw):
+        for path in ("/responses", "/chat/completions", "/files", "/models"):
+            async with gw.client.post(
+                gw.url + path,
+                json={"model": "m", "input": "x", "messages": []},
+                headers={"authorization": "Bearer lsk_a", "x-api-key": "lsk_a", "cookie": "k=lsk_a"},
+            ) as told:
+                await told.read()
+        ws = await gw.socket("lsk_a")
+        await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+        await until(lambda: len(up.asked) >= 4)
+        await ws.close()
+        for one in up.asked:
+            assert "lsk_a" not in str(one.request.raw_headers)
+
+    served(work, keys=keys("a"), up_transport="both")
+
+
+def test_a_key_that_expired_is_none():
+    async def work(up, gw):
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 401
+
+    served(work, keys=keys("a", expires=1.0))
+
+
+def test_health_and_metrics_are_told():
+    async def work(up, gw):
+        base = gw.url.removesuffix("/v1")
+        for path, status in [
+            ("/health/live", 200),
+            ("/health/ready", 200),
+            ("/health/other", 404),
+            ("/metrics", 401),
+            ("/", 404),
+            ("/v1", 404),
+        ]:
+            async with gw.client.get(base + path) as told:
+                assert told.status == status, path
+        async with gw.client.get(base + "/metrics", headers={"authorization": "Bearer lsk_a"}) as m:
+            assert m.status == 200
+        gw.store.fails = lambda kind, name: True
+        async with gw.client.get(base + "/health/ready") as told:
+            assert told.status == 503
+        async with gw.client.get(base + "/health/live") as told:
+            assert told.status == 200
+
+    served(work, keys=keys("a"))
+
+
+def test_a_journal_that_is_not_there_is_said_to_be_so():
+    async def work(up, gw):
+        gw.store.fails = lambda kind, name: True
+        told = await gw.ask(input="x", previous_response_id="resp_1")
+        assert told["http"] == 503
+        assert up.asked == []
+
+    served(work)
+
+
+def test_a_mistake_of_ours_is_an_answer_without_its_details():
+    async def work(up, gw):
+        def wrong(*_):
+            raise ZeroDivisionError("a secret detail")
+
+        gw.world.prefixes.find = wrong
+        told = await gw.ask(input="x")
+        assert told["http"] == 500
+        assert "secret" not in str(told)
+        assert "req_" in told["error"]["message"]
+
+    served(work)
+
+
+@pytest.mark.parametrize("path", ["/v1/%2e%2e/admin", "/v1/../admin", "/%76%31/x", "/v1/a/../../b"])
+def test_no_path_leaves_the_api(path):
+    async def work(up, gw):
+        reader, writer = await gw.talk()
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
+        told = await reader.read()
+        writer.close()
+        assert told.split(b" ")[1] in (b"400", b"404"), told[:200]
+        assert up.asked == []
+
+    served(work)
+
+
+def test_a_key_has_its_limits():
+    async def work(up, gw):
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
+        told = await gw.ask(input="x", key="lsk_a")
+        assert told["http"] == 429
+        assert (await gw.ask(input="x", key="lsk_b"))["http"] == 200
+
+    async def main():
+        async with both(keys=(*keys("a", requests_per_minute=1), *keys("b"))) as (up, gw):
+            await work(up, gw)
+
+    run(main())
+
+
+def test_a_place_is_given_back_however_a_request_ends():
+    async def work(up, gw):
+        for answer in (
+            raw(b"", status=500, kind="text/plain"),
+            saying(told_by("resp_1", message())[:3], then="cut"),
+            streaming("resp_2", message()),
+        ):
+            up.then(answer)
+            await gw.stream(input="x", key="lsk_a")
+            up.answers.clear()
+        for body in (b"{", b"", b'{"input":5,"model":"m"}'):
+            async with gw.client.post(
+                gw.url + "/responses", data=body, headers={"authorization": "Bearer lsk_a"}
+            ) as told:
+                assert told.status == 400
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
+
+    served(work, keys=keys("a", concurrent=1), up_retries=0)
+
+
+def test_another_configuration_is_gone_on_with_while_requests_run():
+    async def main():
+        async with provider() as one, provider() as two:
+            async with gateway(upstream(one, "one"), keys=keys("a")) as gw:
+                one.then(saying(told_by("resp_1", message()), pace=0.02))
+                running = asyncio.create_task(gw.stream(input="x", key="lsk_a"))
+                await until(lambda: one.asked)
+                config = replace(
+                    gw.world.config, upstreams=(upstream(two, "two"),), keys=keys("b")
+                )
+                await gw.gateway.reload(config)
+                assert (await gw.ask(input="x", key="lsk_a"))["http"] == 401
+                assert (await gw.ask(input="x", key="lsk_b"))["http"] == 200
+                assert len(two.asked) == 1
+                assert (await running)[-1]["type"] == "response.completed"
+
+    run(main())
+
+
+def test_a_request_that_is_tried_again_after_its_upstream_was_taken_out_ends_well():
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                go = asyncio.Event()
+
+                async def waits(asked):
+                    await go.wait()
+                    return await raw(b"{}", status=503, kind="application/json")(asked)
+
+                one.then(waits)
+                running = asyncio.create_task(gw.ask(input="x"))
+                await until(lambda: one.asked)
+                await gw.gateway.reload(replace(gw.world.config, upstreams=(names[0],)))
+                go.set()
+                told = await running
+                assert told["http"] != 500, told
+
+    run(main())
+
+
+def test_a_gateway_that_drains_lets_what_runs_finish():
+    async def main():
+        async with provider() as up:
+            async with gateway(upstream(up)) as gw:
+                up.then(saying(told_by("resp_1", message()), pace=0.03))
+                running = asyncio.create_task(gw.stream(input="x"))
+                await until(lambda: up.asked)
+                await gw.gateway.drain(5)
+                assert (await running)[-1]["type"] == "response.completed"
+                with pytest.raises(OSError, match=""):
+                    await gw.talk()
+
+    run(main())
+
+
+def test_a_gateway_can_be_drained_before_it_began_and_twice():
+    async def main():
+        from lockstitch.gateway.config.model import Config
+        from tests.gateway.building import Faulty
+
+        made = Gateway(Config(store="memory:", limits=QUICK), Faulty())
+        await made.drain(0.1)
+        await made.drain(0.1)
+
+    run(main())
+
+
+def test_a_thousand_requests_leave_nothing_behind():
+    async def work(up, gw):
+        async def some(count):
+            for n in range(count):
+                if n % 3 == 0:
+                    await gw.ask(input="x")
+                elif n % 3 == 1:
+                    await gw.stream(input="x")
+                else:
+                    up.then(saying(told_by(f"cut_{up.count}_{n}", message())[:4], then="cut"))
+                    await gw.stream(input="x")
+            up.asked.clear()
+
+        await some(60)
+        gc.collect()
+        files, tasks = open_files(), len(asyncio.all_tasks())
+        # What the store itself keeps is not what is looked for.
+        gw.store._conversations.clear()
+        gw.store._names.clear()
+        tracemalloc.start()
+        await some(90)
+        gw.store._conversations.clear()
+        gw.store._names.clear()
+        gw.world.exchanges._remembered.clear()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        await some(150)
+        gw.store._conversations.clear()
+        gw.store._names.clear()
+        gw.world.exchanges._remembered.clear()
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert (after - before) / 150 < 2_000, (after - before) / 150
+        assert open_files() <= files + 2
+        assert len(asyncio.all_tasks()) <= tasks + 2
+        assert not gw.store.claimed
+        assert not gw.world.running
+        assert len(gw.world.runs) == 0
+
+    served(work, limits=replace(QUICK, events_kept_bytes=0), up_retries=0)
+
+
+def test_requests_are_logged_without_what_they_say(capsys):
+    from lockstitch.gateway import logs
+    from lockstitch.gateway.config.model import LogSettings
+
+    logs.configure(LogSettings(format="json"))
+
+    async def work(up, gw):
+        async with gw.client.post(
+            gw.url + "/responses?token=hush",
+            json={"model": "m", "input": "a private question"},
+            headers={"authorization": "Bearer sk-private"},
+        ) as told:
+            await told.read()
+
+    served(work)
+    written = capsys.readouterr()
+    everything = written.out + written.err
+    assert "private" not in everything
+    assert "hush" not in everything
+    assert encoded("x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
@@ -86,7 +87,7 @@ class Answer:
 
 
 def _shortened(types: list[str]) -> str:
-    return " ".join(f"{name.removeprefix('response.')}×{n}" for name, n in Counter(types).items())
+    return " ".join(f"{name.removeprefix('response.')}*{n}" for name, n in Counter(types).items())
 
 
 def problems(answer: Answer) -> Iterator[str]:
@@ -122,7 +123,7 @@ def _of_events(answer: Answer) -> Iterator[str]:
         yield "begins twice"
     # An error has no number over a WebSocket.
     numbers = [e["sequence_number"] for e in answer.events if "sequence_number" in e]
-    if any(a >= b for a, b in zip(numbers, numbers[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(numbers)):
         yield f"sequence numbers {numbers}"
     yield from _of_items(answer)
 

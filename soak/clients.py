@@ -7,21 +7,28 @@ the whole conversation, is a finding."""
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import re
+import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from soak.answers import Answer, is_passing, problems
 from soak.echoes import Item, Plan, echo, echo_in, marks, text_of
 from soak.findings import Findings
+from soak.processes import EVERYBODY, KEYS, STATELESS
 from soak.talks import TOOLS, Point, Sample, Talk
-from soak.wire import Door, Lanes
+from soak.wire import ANSWER_SECONDS, Door, Lanes
 
 MODELS = ("ash", "birch", "both", "both", "cedar")
 """One upstream, the other, both with the first before the second, and one without state."""
 ENCRYPTED = "reasoning.encrypted_content"
+LARGE_CHARACTERS = 800_000
+"""Told five times in a stream: some megabytes, more than the buffers of two sockets."""
+_RESPONSE_ID = re.compile(rb'"id":\s?"(resp_[0-9a-f]+)"')
 TRIES = 8
 """For one turn, before the client gives its conversation up and begins another."""
 
@@ -37,12 +44,18 @@ class Shared:
     think_seconds: float
     stop: asyncio.Event
     longest_stall_seconds: float
+    unread_seconds: float
+
+
+def tenant_of(model: str) -> str:
+    return STATELESS if model == "cedar" else EVERYBODY
 
 
 class Client:
     """One client. `live` runs until it is told to stop."""
 
     kind = "chain"
+    models: tuple[str, ...] = MODELS
     settings: dict[str, Any]
 
     def __init__(self, shared: Shared, number: int) -> None:
@@ -50,11 +63,12 @@ class Client:
         self.findings = shared.findings
         self.name = f"{self.kind} {number}"
         self.chance = random.Random(f"{shared.seed}/{number}")
-        self.door = Door(shared.base)
         self.settings = {}
         self.done_at = 0.0
         """When it last got an answer that was as it should be."""
-        self.model = self.chance.choice(MODELS)
+        self.model = self.chance.choice(self.models)
+        self.tenant = tenant_of(self.model)
+        self.door = Door(shared.base, KEYS[self.tenant])
 
     async def live(self) -> None:
         try:
@@ -113,7 +127,9 @@ class Client:
 
     def plan(self) -> Plan:
         calls = self.chance.choice((0, 0, 1, 2, 3))
-        return Plan(calls, self.chance.choice((6, 12, 30, 60)), 0, self.chance.choice((0, 0, 5, 30)))
+        return Plan(
+            calls, self.chance.choice((6, 12, 30, 60)), 0, self.chance.choice((0, 0, 5, 30))
+        )
 
     async def ask(self, talk: Talk, here: Point, items: Sequence[Item]) -> Answer:
         return await self.door.streamed(self.body(here, items))
@@ -144,7 +160,7 @@ class Client:
     def kept(
         self, here: Point, items: Sequence[Item], answer: Answer, response: dict[str, Any]
     ) -> Point:
-        self.findings.was_seen(response, items)
+        self.findings.was_seen(self.tenant, response, items)
         if answer.created not in (None, response["id"]):
             self.findings.counts["answered under another id"] += 1
             self.findings.seen[str(answer.created)] = self.findings.seen[response["id"]]
@@ -154,8 +170,7 @@ class Client:
         point = here.after(items, response)
         if answer.created is not None and self.chance.random() < 0.5:
             # Both ids can be gone on from.
-            point = Point(answer.created, point.held, point.calls, point.items, here.model)
-            point = _with_settings(point, here)
+            point = replace(point, tip=answer.created)
         self.offer(point)
         return point
 
@@ -200,7 +215,7 @@ class Client:
             if status == 200 and isinstance(body, dict) and not body.get("has_more"):
                 listed = tuple(marks(body["data"]))
                 self.findings.counts["inputs listed"] += 1
-                if listed != here.held[: len(listed)] or not listed:
+                if listed != here.held[: here.seen]:
                     self.findings.is_wrong(
                         "another input listed", f"{self.name} {here.tip}: {listed} of {here.held}"
                     )
@@ -222,10 +237,6 @@ class Client:
                 await self.shared.stop.wait()
         except TimeoutError:
             pass
-
-
-def _with_settings(point: Point, here: Point) -> Point:
-    return Point(point.tip, point.held, point.calls, point.items, here.model, here.settings)
 
 
 class Chained(Client):
@@ -323,6 +334,7 @@ class InConversation(Client):
     """A conversation that somebody keeps: after an error the client looks what is in it."""
 
     kind = "conversation"
+    models = ("ash", "both", "cedar")
 
     def __init__(self, shared: Shared, number: int) -> None:
         super().__init__(shared, number)
@@ -384,7 +396,7 @@ class InConversation(Client):
                 for item in said
                 if item["type"] == "function_call" and item.get("status") != "incomplete"
             )
-            talk.points.append(Point(here.tip, found, calls, (), here.model, here.settings))
+            talk.points.append(replace(here, held=found, calls=calls))
             return True
         self.findings.counts["turns given up"] += 1
         return False
@@ -486,3 +498,98 @@ class Slow(Client):
 
     async def _pause(self, seconds: float) -> None:
         await super()._pause(3 * seconds)
+
+
+class NeverReading(Client):
+    """Asks for much, reads how it begins, and then nothing. Later it looks what became of it."""
+
+    kind = "never reading"
+
+    async def turns(self) -> None:
+        while not self.stopped:
+            await self._asked()
+            await self._pause(3 * self.shared.think_seconds)
+
+    async def _asked(self) -> None:
+        here = self.talk().start
+        items = Talk(here, 1).next_items(here, Plan(0, 0, LARGE_CHARACTERS, 0))
+        body = json.dumps(self.body(here, items) | {"stream": True}).encode()
+        shown = await self._begun(body)
+        if shown is None or self.stopped:
+            return
+        self.findings.counts["streams never read"] += 1
+        # The gateway takes the client for gone, and reads the answer to its end.
+        for _ in range(8):
+            await self._pause(3.0)
+            status, told = await self.door.ask("GET", f"/responses/{shown}")
+            if status == 200 and isinstance(told, dict) and told["status"] != "in_progress":
+                break
+        else:
+            if not self.stopped:
+                self.findings.is_wrong("response has no end", f"{self.name} {shown}: {told}")
+            return
+        self.findings.counts[f"never read, {told['status']}"] += 1
+        if told["status"] == "completed":
+            self.follows(here, items, told)
+            if not text_of(told["output"][-1]["content"]).endswith(" end"):
+                self.findings.is_wrong("half an answer kept", f"{self.name} {shown}")
+            self.findings.was_seen(self.tenant, told, items)
+            self.findings.counts["turns"] += 1
+        self.done_at = time.monotonic()
+
+    async def _begun(self, body: bytes) -> str | None:
+        """Ask, and hear who answers; then read nothing for as long as the gateway puts up with."""
+        host, port = self.shared.base.split("/")[2].split(":")
+        made = socket.socket()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        made.setblocking(False)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await loop.sock_connect(made, (host, int(port)))
+                head = [
+                    "POST /v1/responses HTTP/1.1",
+                    f"host: {host}",
+                    f"authorization: Bearer {self.door.key}",
+                    "content-type: application/json",
+                    f"content-length: {len(body)}",
+                ]
+                await loop.sock_sendall(made, "\r\n".join([*head, "", ""]).encode() + body)
+                heard = b""
+                while (found := _RESPONSE_ID.search(heard)) is None:
+                    more = await loop.sock_recv(made, 1024)
+                    if not more or len(heard) > 16_000:
+                        return None
+                    heard += more
+            await self._pause(self.shared.unread_seconds + 4.0)
+            return found[1].decode()
+        except TimeoutError:
+            self.findings.is_wrong("not well formed", f"{self.name}: no beginning")
+            return None
+        except OSError:
+            return None
+        finally:
+            made.close()
+
+
+KINDS: dict[type[Client], int] = {
+    Chained: 40,
+    Whole: 24,
+    Unstored: 16,
+    FullHistory: 34,
+    Laned: 36,
+    InConversation: 22,
+    Leaving: 18,
+    Slow: 8,
+    NeverReading: 2,
+}
+"""How many of each there are among 200."""
+
+
+def clients(shared: Shared, number: int) -> list[Client]:
+    """So many clients, of every kind at least one where there is room for that."""
+    whole = sum(KINDS.values())
+    made = [kind for kind, share in KINDS.items() for _ in range(max(1, share * number // whole))]
+    while len(made) < number:
+        made.append(Chained)
+    return [kind(shared, n) for n, kind in enumerate(made[:number])]

@@ -19,8 +19,8 @@ class Findings:
     counts: Counter[str] = field(default_factory=Counter)
     wrong: dict[str, list[str]] = field(default_factory=dict)
     wrong_counts: Counter[str] = field(default_factory=Counter)
-    seen: dict[str, str] = field(default_factory=dict)
-    """Every response that a client saw completed, and the digest of its output."""
+    seen: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Every response that a client saw completed: whose it is, and the digest of its output."""
     kept_bytes: int = 0
     """Of items that clients sent and were given: what a store cannot do without."""
 
@@ -30,9 +30,9 @@ class Findings:
         if len(told) < MOST_TOLD:
             told.append(f"{time.strftime('%H:%M:%S')} {what}")
 
-    def was_seen(self, response: Mapping[str, Any], sent: Sequence[Any]) -> None:
+    def was_seen(self, tenant: str, response: Mapping[str, Any], sent: Sequence[Any]) -> None:
         output = response["output"]
-        self.seen[response["id"]] = digest(output)
+        self.seen[response["id"]] = (tenant, digest(output))
         self.kept_bytes += len(json.dumps(output)) + len(json.dumps(sent))
 
 

@@ -95,8 +95,8 @@ class Provider(Emulator):
 
 async def main() -> None:
     port, ids, mint = map(int, sys.argv[1:])
-    record.MOST_RECORDED_BYTES = _RECORDED_BYTES
-    store.MOST_STORED_RESPONSES = _KEPT_RESPONSES
+    record.MOST_RECORDED_BYTES = _RECORDED_BYTES  # type: ignore[attr-defined]
+    store.MOST_STORED_RESPONSES = _KEPT_RESPONSES  # type: ignore[attr-defined]
     provider = Provider(ids=ids, mint=mint)
     await provider.start(port=port)
     stopped = asyncio.Event()

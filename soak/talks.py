@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -40,6 +40,8 @@ class Point:
     held: tuple[str, ...] = ()
     calls: tuple[Item, ...] = ()
     """Those that wait for their outputs."""
+    seen: int = 0
+    """How many of what it holds the last response was given; the rest it said."""
     items: tuple[Item, ...] = ()
     """The whole of it, where a client sends that."""
     model: str = ""
@@ -52,13 +54,14 @@ class Point:
             for item in said
             if item["type"] == "function_call" and item["status"] == "completed"
         )
-        return Point(
+        given = (*self.held, *marks(sent))
+        return replace(
+            self,
             tip=response["id"],
-            held=(*self.held, *marks(sent), *marks(said)),
+            held=(*given, *marks(said)),
+            seen=len(given),
             calls=calls,
             items=(*self.items, *sent, *said),
-            model=self.model,
-            settings=self.settings,
         )
 
 

@@ -23,11 +23,12 @@ Body = Mapping[str, Any]
 class Door:
     """HTTP, with connections of this client's own."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, key: str) -> None:
         self.base = base
+        self.key = key
         self.session = aiohttp.ClientSession(
-            headers={"authorization": "Bearer soak"},
-            connector=aiohttp.TCPConnector(limit=8),
+            headers={"authorization": f"Bearer {key}"},
+            connector=aiohttp.TCPConnector(limit=64),
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=16 * 1024,
         )
@@ -59,7 +60,8 @@ class Door:
     ) -> Answer:
         """``leave_after``: go away behind so many events; ``slowly``: wait before each read."""
         heard = Answer("sse")
-        await self._read("POST", "/responses", {**body, "stream": True}, heard, leave_after, slowly)
+        asked = ("POST", "/responses", {**body, "stream": True})
+        await self._read(asked, heard, leave_after, slowly)
         return heard
 
     async def rest(self, heard: Answer) -> Answer:
@@ -67,18 +69,17 @@ class Door:
         whole = Answer("sse", events=list(heard.events), resumed=True)
         last = whole.events[-1]["sequence_number"]
         path = f"/responses/{heard.created}?stream=true&starting_after={last}"
-        await self._read("GET", path, None, whole, None, 0.0)
+        await self._read(("GET", path, None), whole)
         return whole
 
     async def _read(
         self,
-        method: str,
-        path: str,
-        body: Body | None,
+        asked: tuple[str, str, Body | None],
         heard: Answer,
-        leave_after: int | None,
-        slowly: float,
+        leave_after: int | None = None,
+        slowly: float = 0.0,
     ) -> None:
+        method, path, body = asked
         try:
             async with asyncio.timeout(ANSWER_SECONDS + 1000 * slowly):
                 async with self.session.request(method, self.base + path, json=body) as answer:

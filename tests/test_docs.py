@@ -185,6 +185,9 @@ def test_every_option_that_a_page_names_exists(page, capsys):
     run(["emulate", "--help"])
     run(["chat", "--help"])
     run(["demo", "--help"])
+    run(["serve", "--help"])
+    run(["key", "--help"])
+    run(["store", "delete", "--help"])
     helped = capsys.readouterr().out
     for code in re.findall(r"`([^`\n]+)`", page.read_text()):
         if not code.startswith(("--", "lockstitch ")):

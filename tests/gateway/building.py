@@ -240,7 +240,7 @@ async def provider() -> AsyncIterator[Provider]:
 async def plain(asked: Asked) -> web.StreamResponse | None:
     asked.provider.count += 1
     n = asked.provider.count
-    return await streaming(f"resp_{n}", message(f"answer {n}", f"msg_{n}"))(asked)
+    return await streaming(f"plain_{n}", message(f"answer {n}", f"msg_p{n}"))(asked)
 
 
 def streaming(id: str, *items: Any, ending: str = "completed", **more: Any) -> Answer:

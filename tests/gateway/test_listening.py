@@ -137,8 +137,8 @@ def test_requests_one_behind_the_other_are_answered_in_order():
         last = request(f"content-length: {len(BODY)}", "connection: close")
         told = await said_to(gw, one * 4 + last)
         assert statuses(told) == [200] * 5
-        assert [told.find(f"resp_{n}".encode()) for n in range(1, 6)] == sorted(
-            told.find(f"resp_{n}".encode()) for n in range(1, 6)
+        assert [told.find(f'"plain_{n}"'.encode()) for n in range(1, 6)] == sorted(
+            told.find(f'"plain_{n}"'.encode()) for n in range(1, 6)
         )
         assert len(up.asked) == 5
 

@@ -18,12 +18,12 @@ import pytest
 
 from lockstitch.emulator import Settings, reasoning
 from lockstitch.testing import EmulatorThread
-from tests.gateway.clients.gateways import GatewayThread, keeping_nothing, upstream
+from tests.gateway.clients.gateways import GatewayThread, gone, keeping_nothing, upstream
 from tests.gateway.clients.processes import ServeProcess
 from tests.real_codex.codex_cli import CodexCli, needs_codex
 from tests.real_codex.drafts import HELD, patches, runs
 from tests.real_codex.requests import asked, conversation, output_of
-from tests.real_codex.rollouts import an_output
+from tests.real_codex.rollouts import ended
 
 pytestmark = needs_codex
 
@@ -340,7 +340,8 @@ def doubled(request, tmp_path, emulator, make_emulator):
     more = {"supports_websockets": True} if request.param == "websocket" else {}
     yield CodexCli(tmp_path, gateway.base_url, **more), emulator, second
     gateway.stop()
-    assert second.violations() == {}
+    # Whose a sealed item is, it has to say itself; the gateway sends it without then.
+    assert set(second.violations()) <= {"unverified-reasoning"}
 
 
 def test_a_turn_is_resumed_at_another_upstream_without_what_belongs_to_the_first(doubled):
@@ -348,7 +349,7 @@ def test_a_turn_is_resumed_at_another_upstream_without_what_belongs_to_the_first
     one.say(reasoning("Why not?"), runs("call_1", CHARGE))
     one.say("done")
     assert codex.run("go").said == ["done"]
-    one.stop()
+    gone(one)
 
     assert codex.resume("and now?").said == ["You said: and now?"]
 
@@ -360,7 +361,7 @@ def test_a_turn_goes_on_at_another_upstream_when_the_first_is_gone(doubled):
     one.say(reasoning("Why not?"), runs("call_1", f"touch began; sleep 0.5; {CHARGE}"))
     two.say("done")
 
-    with when_it_exists(codex.project / "began", one.stop):
+    with when_it_exists(codex.project / "began", lambda: gone(one)):
         run = codex.run("go")
 
     assert run.said == ["done"]
@@ -373,7 +374,7 @@ def test_a_turn_goes_on_at_another_upstream_when_the_first_is_gone(doubled):
 
 def test_a_codex_that_was_killed_in_the_middle_of_an_answer_is_resumed(played):
     played.emulator.say(runs("call_1", CHARGE), faults=HELD)
-    played.codex.run_and_kill("go", when=lambda records: any(map(an_output("call_1"), records)))
+    played.codex.run_and_kill("go", when=ended("call_1"))
 
     assert played.codex.resume("go on").said == ["You said: go on"]
 

@@ -110,6 +110,13 @@ def _greet(config: Config) -> None:
         "Stop: Ctrl-C",
     ]
     typer.echo("\n".join(said))
+    for one in config.upstreams if config.keys else ():
+        if one.key is None:
+            typer.echo(
+                f"Careful: upstream {one.name} has no key (key_env, key_file), and clients' keys"
+                " are for the gateway alone: it will be asked without one.",
+                err=True,
+            )
     if not server.has_tls and not is_loopback(server.host):
         typer.echo(
             f"Careful: {server.host} can be reached from other machines, and without TLS keys and"

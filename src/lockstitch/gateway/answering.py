@@ -31,7 +31,16 @@ from lockstitch.gateway.recording import NotDurable
 from lockstitch.gateway.recordings import Recording
 from lockstitch.gateway.refusals import Failing, Refusal
 from lockstitch.gateway.replaying import CannotReplay, Replaying
-from lockstitch.gateway.retrying import Again, AgainReplayed, Elsewhere, PassOn, Sent, Shown, Try
+from lockstitch.gateway.retrying import (
+    Again,
+    AgainReplayed,
+    AgainStripped,
+    Elsewhere,
+    PassOn,
+    Sent,
+    Shown,
+    Try,
+)
 from lockstitch.gateway.streams import Stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.warming import warmed_up
@@ -40,6 +49,9 @@ from lockstitch.gateway.wire import HandshakeRefused
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError
 from lockstitch.upstream.said import Said, said_in
+
+NOT_ITS_ANSWER = frozenset({500, 502, 504})
+"""A handshake that failed so says nothing of the request, which was not sent."""
 
 GOES_ON = (Ending.COMPLETED, Ending.INCOMPLETE)
 """Endings that something can go on from."""
@@ -87,6 +99,8 @@ class Answering:
         self._gone = False
         self._stopping = False
         self._over = False
+        self._is_away = False
+        """Was something left out that belongs to another upstream?"""
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
 
@@ -146,6 +160,7 @@ class Answering:
         body = await self._first_body(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
+        stripped = False
         while True:
             made, at_this = made + 1, at_this + 1
             at = upstream
@@ -172,6 +187,7 @@ class Answering:
                     made=made,
                     tries_left=upstream.told.retries + 1 - at_this,
                     others_left=others is not None and not found.bound,
+                    may_be_foreign=len(world.upstreams) > 1 and not stripped,
                     background=self._asked.background,
                     response=attempt.recording.id,
                     provider_acts=self._asked.provider_acts(),
@@ -188,6 +204,11 @@ class Answering:
                     continue
                 if isinstance(step, AgainReplayed):
                     body = await self._replay(found, upstream, why)
+                    continue
+                if isinstance(step, AgainStripped):
+                    stripped = True
+                    self._note("stripped", why)
+                    body = await self._away(found, upstream)
                     continue
                 if isinstance(step, Elsewhere) and others is not None:
                     upstream.cooling_until = routing.cooling_until(world.clock())
@@ -216,7 +237,7 @@ class Answering:
             headers = upstream.headers(self._caller.headers)
             line = await way.ask(upstream, body, headers, attempt)
         except HandshakeRefused as refused:
-            if upstream.falls_back(refused.status):
+            if refused.status in NOT_ITS_ANSWER or upstream.falls_back(refused.status):
                 return attempt, Broken(refused)
             return attempt, Told(refused.status, refused.headers, refused.body)
         except LineFailure as failure:
@@ -252,6 +273,7 @@ class Answering:
             anchored=asked.previous_response_id is not None,
             conversation=asked.conversation,
             stored=asked.store and upstream.keeps_state,
+            away=self._is_away,
             created=world.clock(),
         )
         recording = Recording(
@@ -287,8 +309,12 @@ class Answering:
         if (
             found.held is None
             and upstream.keeps_state
-            and (parent is None or (not parent.asked.local and upstream.name == found.route.home))
+            and found.home in (None, upstream.name)
+            and (parent is None or not parent.asked.local)
         ):
+            if found.foreign:
+                with suppress(CannotReplay):
+                    return await self._away(found, upstream)
             if not self._ways.anchor_gone(parent):
                 return found.body
             try:
@@ -312,14 +338,19 @@ class Answering:
         if found.held is not None:
             items = [*found.held.items, *found.items]
             return await self._replaying.whole(asked, items, upstream, away=True)
-        if upstream.name == found.route.names[0]:
+        if found.home in (None, upstream.name) and upstream.name == found.route.names[0]:
             # The client sent everything, and it goes where it was meant for.
             if asked.store and any(map(_is_kept_elsewhere, found.items)):
                 with suppress(CannotReplay):  # what is not whole, the upstream shall refuse
                     raw = [msgspec.json.encode(item) for item in found.items]
                     return await self._replaying.alone(asked, raw, upstream)
             return rebuilt(read(found.body, asked.api), store=False) if asked.store else found.body
-        return await self._replaying.whole(asked, found.items, upstream, away=True)
+        return await self._away(found, upstream)
+
+    async def _away(self, found: Prepared, upstream: Reached) -> bytes:
+        """A history that was sent in full, without what belongs to another upstream."""
+        self._is_away = True
+        return await self._replaying.whole(found.asked, found.items, upstream, away=True)
 
     async def _replay(self, found: Prepared, upstream: Reached, why: str) -> bytes:
         body = await self._replaying.behind(found.asked, found.added, upstream)
@@ -375,6 +406,8 @@ class Answering:
         if isinstance(outcome, Told) and stream.shown is Shown.NOTHING:
             return Whole(outcome.status, outcome.headers, outcome.body)
         if isinstance(outcome, Refused) and not stream.visible:
+            if outcome.heard.event.type == FAILED:
+                return Whole(200, JSON, bytes(outcome.heard.event.response))
             return _no(_as_refusal(outcome.said))
         if isinstance(outcome, Refused) and isinstance(step, PassOn):
             stream.begin(200, attempt.headers)
@@ -407,6 +440,9 @@ class Answering:
     def _note(self, what: str, why: str) -> None:
         self._world.metrics.retries.labels(why).inc()
         self._caller.note(f"{what}: {why}")
+
+
+JSON = (("content-type", "application/json"),)
 
 
 class _Silence:

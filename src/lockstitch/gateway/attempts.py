@@ -25,6 +25,7 @@ from lockstitch.gateway.events import (
     Splitter,
     as_sse,
     body_of,
+    delta_in,
     lone,
     peeked,
     with_response,
@@ -77,6 +78,10 @@ class Broken(Struct, frozen=True):
 Outcome: TypeAlias = Told | Ended | Refused | Broken
 
 
+QUIET = BEGINNING | TERMINAL | {ERROR}
+"""Events that say nothing of an answer but that it begins or ends."""
+
+
 class _Then(Enum):
     """What is done with one event."""
 
@@ -123,6 +128,20 @@ class Attempt:
         kind = first(headers, "content-type") or ""
         if status != 200 or not kind.startswith("text/event-stream"):
             self._told = []
+
+    def passed(self, chunk: bytes) -> bool:
+        """A whole chunk as it came over HTTP: pass it on if nothing follows from it."""
+        block = delta_in(chunk)
+        if (
+            block is None
+            or self._told is not None
+            or self._splitter.waits
+            or self.outcome.done()
+            or not self.stream.pass_on(chunk, block)
+        ):
+            return False
+        self.pieces += 1
+        return True
 
     def heard(self, data: bytes) -> None:
         if self.outcome.done():
@@ -174,8 +193,8 @@ class Attempt:
         """The first event of the block that was not dealt with."""
         shown = self.stream.shown
         for n, heard in enumerate(events):
-            if heard.event.type not in BEGINNING:
-                shown = Shown.MORE if heard.event.type not in TERMINAL | {ERROR} else shown
+            if self.stream.visible and heard.event.type not in QUIET:
+                shown = Shown.MORE
             if heard.event.type not in WATCHED:
                 continue
             then, told = self._decide(heard, shown)

@@ -37,6 +37,8 @@ class AskedNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     conversation: str | None = None
     stored: bool = True
     """Was the upstream asked to keep the response?"""
+    away: bool = False
+    """What belongs to another upstream was left out of what stands before the items."""
     created: float = 0.0
 
 

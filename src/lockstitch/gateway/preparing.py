@@ -5,7 +5,7 @@ What it finds is data for `answering`. A request that ends here raises `Stop`.""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import msgspec
 from msgspec import Struct
@@ -46,6 +46,10 @@ class Prepared(Struct, kw_only=True, eq=False):
     route: Route
     upstreams: dict[str, Reached]
     """Those of the route, as they were when it was prepared: they may be taken out meanwhile."""
+    home: str | None
+    """The upstream that said what comes before, where that is known."""
+    foreign: bool
+    """It was sent in full before, and something in it belonged to another upstream."""
     body: bytes
     """As the client sent it, but for what the guard did."""
     items: list[Wire]
@@ -67,7 +71,9 @@ class Prepared(Struct, kw_only=True, eq=False):
 async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitStack) -> Prepared:
     """All that is to be known of a request before it is tried; ``stack`` keeps what it holds."""
     parent = await _parent(world, caller, asked)
-    home = parent.asked.upstream if parent is not None else None
+    base = await _base(world, caller, asked)
+    before = parent or base.exchange
+    home = before.asked.upstream if before is not None else None
     held: Held | None = None
     bound = False
     if asked.conversation is not None:
@@ -92,31 +98,77 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     if asked.background and not first.keeps_state:
         raise Stop(refusals.no_background(first.name))
     await _check_references(world, caller, asked.items())
-    before = parent.said if parent is not None and parent.continues else None
+    said = parent.said if parent is not None and parent.continues else None
     if held is not None:
-        before = held.raw_items
-    body, items = await _guarded(world, caller, asked, first, before)
-    added = _raw(asked, items)
-    if before is not None:
-        added = [added[n] for n in without_repetitions(items, before)]
+        said = held.raw_items
+    body, items = await _guarded(world, caller, asked, first, said)
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
         body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
-    found = Prepared(
+    added = _raw(asked, items)
+    if said is not None:
+        added = [added[n] for n in without_repetitions(items, said)]
+    if items is not asked.items():
+        base = _Base()  # the guard changed it: it is kept whole
+    added = added[base.items :]
+    return Prepared(
         asked=asked,
         route=route,
         upstreams=upstreams,
+        home=home,
+        foreign=base.exchange is not None and base.exchange.asked.away,
         body=body,
         items=items,
         added=added,
-        base=asked.previous_response_id,
+        base=base.exchange.id if base.exchange is not None else asked.previous_response_id,
         parent=parent,
         held=held,
         bound=bound,
-        running=Running(),
+        running=_running(world, caller, asked, items, base.state),
     )
-    await _find_base(world, caller, found)
-    return found
+
+
+class _Base(Struct, frozen=True):
+    """What a history that was sent in full goes on from, as far as the journal has it."""
+
+    exchange: Kept | None = None
+    items: int = 0
+    """So many of its items are before that."""
+    state: bytes = b""
+    """The digest of all of it; empty where it cannot be made."""
+
+
+async def _base(world: World, caller: Caller, asked: Asked) -> _Base:
+    if asked.anchored:
+        return _Base()
+    try:
+        response, at, state = world.prefixes.find(caller.tenant, asked.items())
+    except NotAnItem:
+        return _Base()
+    if response is None:
+        return _Base(state=state)
+    exchange = await world.exchanges.exchange(caller.tenant, response)
+    return _Base(exchange, at if exchange is not None else 0, state)
+
+
+def _running(
+    world: World, caller: Caller, asked: Asked, items: Sequence[Wire], state: bytes
+) -> Running:
+    """The digest of everything that the answer will stand behind; empty where nobody knows."""
+    if not asked.anchored and items is asked.items():
+        return Running(state)
+    if asked.conversation is not None:
+        return Running()
+    running = Running()
+    if asked.previous_response_id is not None:
+        known = world.prefixes.state(caller.tenant, asked.previous_response_id)
+        if known is None:
+            return running
+        running = Running(known)
+    with suppress(NotAnItem):
+        running.add_all(items)
+        return running
+    return Running()
 
 
 async def _parent(world: World, caller: Caller, asked: Asked) -> Kept | None:
@@ -219,22 +271,3 @@ def _raw(asked: Asked, items: Sequence[Wire]) -> list[bytes]:
     if items is asked.items():
         return [asked.raw_item(n) for n in range(len(items))]
     return [msgspec.json.encode(item) for item in items]
-
-
-async def _find_base(world: World, caller: Caller, found: Prepared) -> None:
-    """Only what the journal does not have is written down: a history that was sent in full mostly
-    repeats what it has."""
-    asked, prefixes = found.asked, world.prefixes
-    try:
-        if not asked.anchored:
-            base, at, state = prefixes.find(caller.tenant, found.items)
-            found.running = Running(state)
-            if base is not None and await world.exchanges.is_there(caller.tenant, base):
-                found.base, found.added = base, found.added[at:]
-        elif found.parent is not None:
-            known = prefixes.state(caller.tenant, found.parent.id)
-            if known is not None:
-                found.running = Running(known)
-                found.running.add_all(found.items)
-    except NotAnItem:
-        found.running = Running()

@@ -117,6 +117,7 @@ class Recording:
     def left(self) -> None:
         """The answer goes on without us; who asks for it later may write down its end."""
         if self._recorder is not None and self.ending is None:
+            self._say(self._order.rest())
             self._recorder.record((), last=True)
 
     def durable(self) -> asyncio.Future[None] | None:

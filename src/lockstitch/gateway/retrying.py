@@ -55,6 +55,7 @@ class Failed(Enum):
     ANCHOR_LOST = "not taken: what it goes on from is gone"
     LOCKED = "not taken: the conversation is in use"
     NEW_CONNECTION = "not taken: the connection is used up"
+    FOREIGN = "not taken: it holds what another upstream encrypted"
     REFUSED = "will never be taken"
     UNCLASSIFIED = "in words that no table knows"
 
@@ -68,10 +69,12 @@ class Want(Enum):
     REPLAY = "again, with everything and without the anchor"
     ELSEWHERE = "at another upstream"
     READ_BACK = "look at the upstream what became of it"
+    STRIPPED = "again, without what belongs to another upstream"
 
 
 _AGAIN, _SOON, _FREE = Want.AGAIN, Want.AGAIN_IF_SOON, Want.AGAIN_WHEN_FREE
 _REPLAY, _ELSEWHERE, _READ_BACK = Want.REPLAY, Want.ELSEWHERE, Want.READ_BACK
+_STRIPPED = Want.STRIPPED
 
 TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
     # It cannot have arrived, so sending it once more is the first time.
@@ -120,6 +123,14 @@ TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
         Sent.UNKNOWN_CHAIN: (_AGAIN,),
         Sent.CONVERSATION: (_AGAIN,),
     },
+    # A history that began at another upstream, of which nobody here remembers: who sends all of it
+    # does not say where it was said. Behind an anchor the upstream's own is what it refuses.
+    Failed.FOREIGN: {
+        Sent.UNANCHORED: (_STRIPPED,),
+        Sent.KNOWN_CHAIN: (),
+        Sent.UNKNOWN_CHAIN: (),
+        Sent.CONVERSATION: (),
+    },
     Failed.REFUSED: {
         Sent.UNANCHORED: (),
         Sent.KNOWN_CHAIN: (),
@@ -146,6 +157,8 @@ _FAILED_BY_FATE: Final = {
     Fate.NEW_CONNECTION: Failed.NEW_CONNECTION,
 }
 
+FOREIGN_CODE: Final = "invalid_encrypted_content"
+
 LOST_TYPES: Final = frozenset({"server_error", "api_error", "internal_error", "timeout_error"})
 """In an event, which has no status: what a 500 would have been."""
 
@@ -166,6 +179,8 @@ class Try(Struct, frozen=True, kw_only=True):
     tries_left: int = 0
     others_left: bool = False
     """There are upstreams that were not tried, and the request may go to them."""
+    may_be_foreign: bool = False
+    """What it holds may have been said by another upstream, and was not left out yet."""
     background: bool = False
     response: str | None = None
     """The id, where the upstream said one before it failed."""
@@ -196,6 +211,10 @@ class Elsewhere(Struct, frozen=True):
     """From the journal; otherwise what the client sent is everything."""
 
 
+class AgainStripped(Struct, frozen=True):
+    """Send the same to the same upstream, without what belongs to another one."""
+
+
 class ReadBack(Struct, frozen=True):
     """Look at the upstream first: whether the conversation has the items, or what became of the
     response of this id."""
@@ -215,13 +234,15 @@ class Fail(Struct, frozen=True):
     message: str
 
 
-Next: TypeAlias = Again | AgainReplayed | Elsewhere | ReadBack | PassOn | Fail
+Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | ReadBack | PassOn | Fail
 
 
 def failed(failure: Said | LineFailure, *, anchor: str | None = None) -> Failed:
     """What became of a try."""
     if isinstance(failure, LineFailure):
         return Failed.LOST if failure.sent else Failed.UNSENT
+    if failure.code == FOREIGN_CODE:
+        return Failed.FOREIGN
     fate = fate_of(failure, anchor=anchor)
     if fate is Fate.LOST and failure.status is None and not _is_known(failure):
         return Failed.UNCLASSIFIED
@@ -273,6 +294,8 @@ def _careful(one: Try, what: Failed) -> Next | None:
 
 
 def _possible(want: Want, one: Try) -> Next | None:
+    if want is Want.STRIPPED:
+        return AgainStripped() if one.may_be_foreign else None
     if want is Want.ELSEWHERE:
         if not one.others_left:
             return None

@@ -35,6 +35,7 @@ class SseSink:
         self._unread_seconds = unread_seconds
         self.when_lost: Callable[[], None] = _nothing
         """Called once if the client goes away before the end."""
+        self.passes: Callable[[bytes], None] | None = None
         self._client: ClientStream | None = None
         self._flow: Flow | None = None
         self._line: Line | None = None
@@ -66,6 +67,8 @@ class SseSink:
         if self._early:
             client.write(b"".join(self._early))
             self._early.clear()
+        if not self._over:
+            self.passes = client.passes()
 
     def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
         if block is None:
@@ -85,6 +88,7 @@ class SseSink:
 
     def end(self) -> None:
         self._over = True
+        self.passes = None
 
     async def finish(self) -> web.StreamResponse:
         """What the handler gives back to the server, once everything was shown."""
@@ -100,6 +104,7 @@ class SseSink:
     def _leave(self) -> None:
         if not self.gone:
             self.gone = True
+            self.passes = None
             self._early.clear()
             if self._line is not None and self._flow is not None:
                 self._flow.forget(self._line)
@@ -109,6 +114,8 @@ class SseSink:
 
 class LaneSink:
     """A lane of a client's WebSocket."""
+
+    passes = None
 
     def __init__(self, socket: ClientSocket, stream_id: str | None) -> None:
         self._socket = socket
@@ -132,6 +139,8 @@ class LaneSink:
 
 class UnseenSink:
     """For a client that asked for no stream: only the last event is of interest."""
+
+    passes = None
 
     def __init__(self) -> None:
         self.last: Heard | None = None

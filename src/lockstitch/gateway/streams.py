@@ -16,6 +16,7 @@ from lockstitch.gateway.events import (
     Splitter,
     as_sse,
     error_as_event,
+    lone,
     without_stream_id,
 )
 from lockstitch.gateway.lines import Headers
@@ -24,6 +25,9 @@ from lockstitch.gateway.retrying import Shown
 
 class Sink(Protocol):
     """Where a client's events go to: an HTTP response, or a lane of a WebSocket."""
+
+    passes: Callable[[bytes], None] | None
+    """Takes events in the chunk of HTTP that they came in, where that is possible now."""
 
     def begin(self, status: int, headers: Headers) -> None: ...
 
@@ -101,8 +105,9 @@ class Stream:
         self.shown = Shown.NOTHING
         self.begun = False
         """Has the head of the answer gone out?"""
-        self.number = -1
-        """The sequence number that was shown last."""
+        self._number = -1
+        self._passed: bytes | None = None
+        """The event that was passed on last, if its number was not looked at."""
         self.response: bytes = b""
         """The response as it was shown at its beginning."""
         self.events = 0
@@ -110,6 +115,15 @@ class Stream:
         """Why what is held can never be shown."""
         self._held: deque[asyncio.Future[None] | tuple[bytes | None, Sequence[Heard]]] = deque()
         self._when_clear: asyncio.Future[None] | None = None
+
+    @property
+    def number(self) -> int:
+        """The sequence number that was shown last."""
+        if self._passed is not None:
+            heard, self._passed = lone(self._passed), None
+            if heard is not None:
+                self._number = _last_number((heard,), self._number)
+        return self._number
 
     def begin(self, status: int, headers: Headers) -> None:
         if not self.begun:
@@ -124,6 +138,20 @@ class Stream:
             self._held.append((block, events))
             return
         self._out(block, events)
+
+    def pass_on(self, chunk: bytes, block: bytes) -> bool:
+        """Show an event, in the chunk that it came in, if nothing is in its way; was it shown?"""
+        passes = self.sink.passes
+        if passes is None or self._held or self.broken is not None:
+            return False
+        if self.shown is not Shown.MORE:
+            return False
+        self.events += 1
+        self._passed = block
+        if self.log is not None:
+            self.log.add(block)
+        passes(chunk)
+        return True
 
     def hold(self, until: asyncio.Future[None]) -> None:
         """Show nothing more before this is done."""
@@ -167,11 +195,7 @@ class Stream:
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
         self.events += len(events)
         if events:
-            number = events[-1].event.sequence_number
-            if isinstance(number, int):
-                self.number = number
-            else:
-                self.number = _last_number(events, self.number)
+            self._number, self._passed = _last_number(events, self.number), None
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
         self.sink.show(block, events)
@@ -182,8 +206,11 @@ def _failure(done: asyncio.Future[None]) -> BaseException | None:
 
 
 def _last_number(events: Sequence[Heard], before: int) -> int:
-    numbers = (heard.event.sequence_number for heard in reversed(events))
-    return next((number for number in numbers if isinstance(number, int)), before)
+    for heard in reversed(events):
+        number = heard.event.sequence_number
+        if isinstance(number, int):
+            return number
+    return before
 
 
 def _as_sse(events: Sequence[Heard]) -> bytes:

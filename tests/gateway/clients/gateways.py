@@ -122,3 +122,8 @@ def keeping_nothing(emulator: EmulatorThread) -> EmulatorThread:
 
     responses.start = start  # type: ignore[method-assign]
     return emulator
+
+
+def gone(emulator: EmulatorThread) -> None:
+    """It cannot be reached any more; what it was asked can still be read."""
+    emulator._wait(emulator.emulator.stop())

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 PATIENCE_SECONDS = 30.0
@@ -46,14 +44,11 @@ class ServeProcess:
                 env={**os.environ, "XDG_DATA_HOME": str(self._folder), **self._variables},
             )
         assert self._process.stdout is not None
-        deadline = time.monotonic() + PATIENCE_SECONDS
         said = ""
         while "Stop: Ctrl-C" not in said:
-            assert time.monotonic() < deadline, said + self.log
-            if select.select([self._process.stdout], [], [], 0.1)[0]:
-                line = self._process.stdout.readline()
-                assert line, said + self.log
-                said += line
+            line = self._process.stdout.readline()
+            assert line, said + self.log
+            said += line
         return self
 
     def kill(self) -> None:

@@ -109,7 +109,7 @@ def test_an_anchored_request_goes_upstream_as_it_came():
     async def main():
         async with both() as (up, gw):
             await gw.ask(input="x")
-            body = b'{ "model":"m" , "previous_response_id":"resp_1","input":"y","new":1.0}'
+            body = b'{ "model":"m" , "previous_response_id":"plain_1","input":"y","new":1.0}'
             async with gw.client.post(gw.url + "/responses", data=body) as told:
                 assert told.status == 200
             assert up.asked[-1].body == body

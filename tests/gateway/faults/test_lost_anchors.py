@@ -242,3 +242,30 @@ def test_an_anchor_may_be_lost_in_other_words(status, message):
             await runner.cleanup()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("fault", ["cut after=response.created", "cut after=response.in_progress"])
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+def test_either_id_of_a_response_that_was_tried_again_can_be_gone_on_from(transport, fault):
+    """A client may have taken the id from the beginning, which another try has finished."""
+
+    async def work(play, provider):
+        await play.begin("outputs")
+        provider.fault(f"{fault} path=/v1/responses")
+        answer = await play.said(*OUTPUTS)
+        assert answer.said == "completed"
+        for lost in (False, True):
+            for name in {answer.created, answer.id}:
+                if lost:
+                    lose(provider)
+                play.last = name
+                await play.said(user("So?"))
+                asked, texts = [WORD, ASK, "So?"], [f"Heard: {WORD}", LOOK, FINAL]
+                is_whole(play.context(play.last), asked=asked, texts=texts)
+                lose(provider)
+                await play.said(user("And?"))
+                asked, texts = [*asked, "And?"], [*texts, "Heard: So?"]
+                is_whole(play.context(play.last), asked=asked, texts=texts)
+        assert set(provider.broken()) <= {"anchor-not-found"}
+
+    played(transport, work)

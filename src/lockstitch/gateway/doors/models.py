@@ -45,6 +45,6 @@ async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -
     try:
         whole = await fetched(upstream, _asking(request, upstream, caller))
         data = msgspec.json.decode(whole.body).get("data") if whole.status == 200 else None
-    except (LineFailure, msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+    except (LineFailure, msgspec.DecodeError, ValueError, AttributeError, RecursionError):
         return []
     return data if isinstance(data, list) else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from typing import Final, Self
 
 from aiohttp import HttpVersion11, web
@@ -88,16 +89,12 @@ class ClientStream(Outlet):
         if self.ended or self._silent or not data:
             # An empty chunk would be the end.
             return
-        # As `put` does: it is called for each event.
-        transport = self._transport
-        if transport.is_closing():
-            return
-        if self._chunked:
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        transport.write(data)
-        self.written += len(data)
-        if not self._full and transport.get_write_buffer_size() > self._high_water:
-            self._fill()
+        self.put(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def passes(self) -> Callable[[bytes], None] | None:
+        """Takes a piece of the body that is a chunk already, as long as the answer has not ended;
+        None if it is not sent in chunks."""
+        return self.put if self._chunked and not self._silent else None
 
     def end(self) -> None:
         """The body is whole. The connection can have its next request."""

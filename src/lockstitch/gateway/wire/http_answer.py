@@ -140,16 +140,6 @@ class Answer:
             self.reusable = self._parser.should_keep_alive()
 
 
-def one_chunk(data: bytes) -> bytes | None:
-    """What is in these bytes, if they are one chunk, as most servers write it; it may not be the
-    last. It is how models speak: word by word."""
-    start = data.find(b"\r\n", 1, 8)
-    size = len(data) - start - 4
-    if start > 0 and size > 0 and data.startswith(b"%x\r\n" % size) and data.endswith(b"\r\n"):
-        return data[start + 2 : -2]
-    return None
-
-
 def _lasts_until_eof(headers: list[tuple[str, str]]) -> bool:
     """RFC 9112, 6.3: without a length and without chunks."""
     codings = ""

@@ -6,10 +6,11 @@ many there may be, is `http_pool`; what the bytes mean is `http_answer`."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from lockstitch.gateway.lines import Hearing, LineFailure
-from lockstitch.gateway.wire.http_answer import Answer, BadAnswer, one_chunk
+from lockstitch.gateway.wire.http_answer import Answer, BadAnswer
 
 LARGEST_JOINED_BYTES: Final = 64 * 1024
 """A head and a body up to this go out in one system call; a larger body is not copied."""
@@ -68,6 +69,7 @@ class HttpConnection(asyncio.Protocol):
         "_loop",
         "_lost_because",
         "_name",
+        "_pass",
         "_paused",
         "_silence",
         "_silence_seconds",
@@ -89,6 +91,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._line: HttpLine | None = None
         self._answer: Answer | None = None
+        self._pass: Callable[[bytes], bool] | None = None
+        """Takes bytes that begin with a chunk, if they are one that can go on as it is."""
         self._begun = False
         self._wrong: BadAnswer | None = None
         self._lost_because: str | None = None
@@ -111,6 +115,7 @@ class HttpConnection(asyncio.Protocol):
         assert transport is not None
         line = self._line = HttpLine(self, hearing)
         self._answer = Answer(method, largest_head=self._largest_head)
+        self._pass = getattr(hearing, "passed", None)
         self._begun = False
         if len(body) <= LARGEST_JOINED_BYTES:
             transport.write(head + body)
@@ -165,12 +170,14 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._heard_at = self._loop.time()
-        if answer.between_chunks and self._begun and not self._paused and not answer.pieces:
-            # Nothing else can be said of such bytes, and most come so.
-            body = one_chunk(data)
-            if body is not None:
-                line.hearing.heard(body)
-                return
+        if (
+            answer.between_chunks
+            and self._pass is not None
+            and not self._paused
+            and not answer.pieces
+            and self._pass(data)
+        ):
+            return
         if self._wrong is None:
             try:
                 answer.feed(data)
@@ -257,7 +264,7 @@ class HttpConnection(asyncio.Protocol):
         line, answer = self._line, self._answer
         assert line is not None, "nothing is under way"
         assert answer is not None
-        self._line = self._answer = self._wrong = line.connection = None
+        self._line = self._answer = self._wrong = self._pass = line.connection = None
         answer.close()
         if self._silence is not None:
             self._silence.cancel()

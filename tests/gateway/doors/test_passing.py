@@ -1,0 +1,182 @@
+"""Everything else under `/v1` passes as it is, in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import WSMsgType, web
+
+from tests.gateway.building import both, keys, open_files, run, until
+
+
+def served(work, **more):
+    async def main():
+        async with both(**more) as (up, gw):
+            await work(up, gw)
+
+    run(main())
+
+
+def saying(body, status=200, headers=()):
+    async def answer(asked):
+        return web.Response(body=body, status=status, headers=dict(headers))
+
+    return answer
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
+def test_a_request_passes_with_its_method_path_query_and_body(method):
+    async def work(up, gw):
+        up.then(saying(b"\x00\xffbytes", 207, [("x-a", "1"), ("content-type", "a/b")]))
+        sent = None if method in ("GET", "HEAD") else b"\x01body"
+        async with gw.client.request(
+            method, gw.url + "/files/a%2Fb?q=1&q=%20", data=sent, headers={"x-b": "2"}
+        ) as told:
+            assert told.status == 207
+            assert told.headers["x-a"] == "1"
+            assert told.headers["content-type"] == "a/b"
+            assert await told.read() == (b"" if method == "HEAD" else b"\x00\xffbytes")
+        asked = up.asked[0]
+        assert asked.request.method == method
+        assert asked.request.raw_path == "/v1/files/a%2Fb?q=1&q=%20"
+        assert asked.body == (sent or b"")
+        assert asked.request.headers["x-b"] == "2"
+
+    served(work)
+
+
+@pytest.mark.parametrize("status", [204, 304, 404, 418, 500])
+def test_every_status_passes(status):
+    async def work(up, gw):
+        up.then(saying(b"" if status in (204, 304) else b"no", status))
+        async with gw.client.get(gw.url + "/x") as told:
+            assert told.status == status
+
+    served(work)
+
+
+def test_a_large_answer_passes_in_pieces():
+    async def work(up, gw):
+        body = bytes(range(256)) * 20_000
+        up.then(saying(body))
+        async with gw.client.get(gw.url + "/files/1/content") as told:
+            assert await told.read() == body
+
+    served(work)
+
+
+def test_an_answer_that_breaks_off_does_not_look_whole():
+    async def work(up, gw):
+        async def cut(asked):
+            told = web.StreamResponse(headers={"content-type": "audio/mpeg"})
+            await told.prepare(asked.request)
+            await told.write(b"half")
+            asked.request.transport.close()
+
+        up.then(cut)
+        reader, writer = await gw.talk()
+        writer.write(b"GET /v1/audio HTTP/1.1\r\nhost: x\r\n\r\n")
+        told = await reader.read()
+        writer.close()
+        assert b"half" in told
+        assert not told.endswith(b"0\r\n\r\n")
+
+    served(work)
+
+
+def test_an_upstream_that_is_not_there_is_said_to_be_so():
+    async def work(up, gw):
+        async with gw.client.get(gw.url + "/files") as told:
+            assert told.status == 502
+
+    served(work, up_url="http://127.0.0.1:1/v1")
+
+
+def test_frames_pass_in_both_directions_and_so_does_the_end():
+    async def work(up, gw):
+        async def echo(request):
+            ws = web.WebSocketResponse()
+            await ws.prepare(request)
+            up.open_sockets += 1
+            await ws.send_str("hello")
+            async for frame in ws:
+                if frame.data == "close":
+                    await ws.close(code=4000, message=b"enough")
+                else:
+                    await ws.send_str("echo " + frame.data)
+            up.open_sockets -= 1
+            return ws
+
+        up._converse = echo
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        assert (await ws.receive(timeout=5)).data == "hello"
+        for n in range(20):
+            await ws.send_str(str(n))
+        assert [(await ws.receive(timeout=5)).data for _ in range(20)] == [
+            f"echo {n}" for n in range(20)
+        ]
+        await ws.send_str("close")
+        end = await ws.receive(timeout=5)
+        assert end.type is WSMsgType.CLOSE
+        assert (end.data, end.extra) == (4000, "enough")
+        await until(lambda: up.open_sockets == 0)
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        await until(lambda: up.open_sockets == 1)
+        await ws.close()
+        await until(lambda: up.open_sockets == 0)
+
+    served(work)
+
+
+def test_a_websocket_that_an_upstream_refuses_is_refused_with_its_status():
+    async def work(up, gw):
+        async def no(request):
+            return web.Response(status=403, body=b"not you")
+
+        up._converse = no
+        reader, writer = await gw.talk()
+        writer.write(
+            b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        assert b" 403 " in await reader.readline()
+        writer.close()
+
+    served(work)
+
+
+def test_no_key_goes_on_and_none_is_needed_twice():
+    async def work(up, gw):
+        up.then(saying(b"x"))
+        async with gw.client.get(gw.url + "/files") as told:
+            assert told.status == 401
+        async with gw.client.get(
+            gw.url + "/files", headers={"authorization": "Bearer lsk_a"}
+        ) as told:
+            assert told.status == 200
+        assert "lsk_a" not in str(up.asked[0].request.raw_headers)
+
+    served(work, keys=keys("a"))
+
+
+def test_a_client_that_goes_away_before_an_answer_leaves_nothing_behind():
+    async def work(up, gw):
+        before = open_files()
+        go = asyncio.Event()
+
+        async def waits(asked):
+            await go.wait()
+            return web.Response(body=b"late")
+
+        up.then(waits)
+        reader, writer = await gw.talk()
+        writer.write(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
+        await until(lambda: up.asked)
+        writer.transport.abort()
+        await asyncio.sleep(0.05)
+        go.set()
+        await until(lambda: gw.gateway._open == 0)
+        assert open_files() <= before + 3
+
+    served(work)

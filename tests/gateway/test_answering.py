@@ -1,0 +1,386 @@
+"""One request, try by try: where it goes, what is repeated, and that it ends at every stage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+from tests.gateway.building import (
+    NOT_FOUND,
+    QUICK,
+    both,
+    call,
+    encoded,
+    error_body,
+    gateway,
+    message,
+    next_end,
+    open_files,
+    output,
+    provider,
+    raw,
+    refusing,
+    run,
+    saying,
+    sse,
+    streaming,
+    told_by,
+    until,
+    upstream,
+    user,
+)
+
+BUSY = error_body("Slow down.", "rate_limit_exceeded")
+
+
+def served(work, **more):
+    async def main():
+        async with both(**more) as (up, gw):
+            await work(up, gw)
+
+    run(main())
+
+
+def ends(events):
+    return events[-1].get("type") or events[-1]
+
+
+# --- tries -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_request_that_was_lost_is_sent_again_as_often_as_it_may_be(streamed):
+    async def work(up, gw):
+        async def cut(asked):
+            asked.request.transport.abort()
+
+        up.then(cut, cut, cut, cut)
+        if streamed:
+            assert (await gw.stream(input="x"))[0]["http"] == 502
+        else:
+            assert (await gw.ask(input="x"))["http"] == 502
+        assert len(up.asked) == 3
+        up.answers.clear()
+        assert (await gw.ask(input="x"))["http"] == 200
+
+    served(work, up_retries=2)
+
+
+def test_a_busy_upstream_is_asked_again_when_it_says_that_this_is_soon():
+    async def work(up, gw):
+        async def busy(asked):
+            return web.json_response(BUSY, status=429, headers={"retry-after": "0"})
+
+        async def long(asked):
+            return web.json_response(BUSY, status=429, headers={"retry-after": "3600"})
+
+        up.then(busy)
+        assert (await gw.ask(input="x"))["http"] == 200
+        assert len(up.asked) == 2
+        up.then(long)
+        told = await gw.ask(input="x")
+        assert told["http"] == 429
+        assert told["error"] == BUSY["error"]
+        assert len(up.asked) == 3
+
+    served(work)
+
+
+def test_a_refusal_is_not_repeated():
+    async def work(up, gw):
+        up.then(refusing(error_body("Never.")))
+        assert (await gw.ask(input="x"))["http"] == 400
+        assert len(up.asked) == 1
+
+    served(work)
+
+
+def test_another_upstream_gets_everything_and_nothing_that_is_not_its():
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+                one.then(streaming("resp_1", thought, call("call_1", "fc_1")))
+                await gw.ask(input=[user("a")])
+                one.then(raw(b"{}", status=503, kind="application/json"))
+                two.then(streaming("resp_2", message()))
+                end = await gw.ask(input=[output()], previous_response_id="resp_1")
+                assert end["id"] == "resp_2"
+                assert end["previous_response_id"] == "resp_1"
+                sent = two.asked[-1].json
+                assert "previous_response_id" not in sent
+                kinds = [item.get("type") for item in sent["input"]]
+                assert kinds == ["message", "function_call", "function_call_output"]
+                assert not any("id" in item for item in sent["input"])
+                # The chain stays where it went on.
+                two.then(streaming("resp_3", message()))
+                await gw.ask(input="b", previous_response_id="resp_2")
+                assert two.asked[-1].json["previous_response_id"] == "resp_2"
+
+    run(main())
+
+
+def test_what_cannot_travel_is_refused_in_the_words_of_its_own_upstream():
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                one.then(streaming("resp_1", message()))
+                file = {"type": "input_file", "file_id": "file_1"}
+                await gw.ask(input=[{"role": "user", "content": [file]}])
+                said = error_body("Down.", "server_is_down")
+                one.then(refusing(said, 503))
+                told = await gw.ask(input="x", previous_response_id="resp_1")
+                assert told["http"] == 503
+                assert told["error"] == said["error"]
+                assert two.asked == []
+
+    run(main())
+
+
+def test_a_conversation_of_an_upstream_is_never_sent_to_twice_without_a_word():
+    async def work(up, gw):
+        async def cut(asked):
+            asked.request.transport.abort()
+
+        up.then(cut)
+        await gw.ask(input="x", conversation="conv_1")
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
+
+
+def test_a_try_that_said_something_is_not_repeated():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1", message())[:4], then="cut"))
+        assert ends(await gw.stream(input="x")) == "response.failed"
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
+
+
+def test_a_lost_anchor_is_replayed_once_and_what_follows_passes():
+    async def work(up, gw):
+        up.then(streaming("resp_1", message()))
+        await gw.ask(input="x")
+        up.then(refusing(NOT_FOUND), refusing(NOT_FOUND))
+        told = await gw.ask(input="y", previous_response_id="resp_1")
+        assert told["http"] == 400
+        assert len(up.asked) == 3
+
+    served(work, up_retries=3)
+
+
+def test_an_unknown_anchor_is_never_replaced():
+    async def work(up, gw):
+        up.then(refusing(NOT_FOUND))
+        told = await gw.ask(input=[output()], previous_response_id="resp_strange")
+        assert told["error"] == NOT_FOUND["error"]
+        assert len(up.asked) == 1
+
+    served(work)
+
+
+def test_a_lost_anchor_behind_a_call_without_its_output_is_not_replayed():
+    """Founding case C, in both directions."""
+
+    async def work(up, gw):
+        up.then(streaming("resp_1", call("call_1"), call("call_2", "fc_2")))
+        await gw.ask(input="x")
+        for items in ([output("call_1")], [user("on")], [output("call_1"), output("call_9")]):
+            up.then(refusing(NOT_FOUND))
+            told = await gw.ask(input=items, previous_response_id="resp_1")
+            assert told["error"] == NOT_FOUND["error"]
+        assert all("previous_response_id" in one.json for one in up.asked[1:])
+
+    served(work)
+
+
+def test_an_upstream_that_streams_to_who_asked_for_no_stream_is_heard_all_the_same():
+    async def work(up, gw):
+        up.then(raw(sse(told_by("resp_1", message()))))
+        assert (await gw.ask(input="x"))["id"] == "resp_1"
+        error = {"type": "error", **error_body("Bad luck.")}
+        up.then(raw(sse([*told_by("resp_2", message())[:4], error])))
+        told = await gw.ask(input="x")
+        assert told["http"] >= 400
+        assert "mistake" not in told["error"]["message"], told
+        up.then(raw(sse(told_by("resp_3", message())[:4])))
+        told = await gw.ask(input="x")
+        assert told.get("status") == "failed" or told["http"] == 502
+
+    served(work, up_retries=0)
+
+
+# --- stages ------------------------------------------------------------------------------------
+
+STAGES = ("preparing", "connecting", "begun", "said", "held", "waiting")
+
+
+def staged(stage, up, gw):
+    """Bring a request to this stage, where it stays."""
+    go = asyncio.Event()
+    if stage == "preparing":
+
+        async def slow(kind, name):
+            if kind == "read":
+                await go.wait()
+
+        gw.store.delay = slow
+    elif stage == "connecting":
+
+        async def silent(asked):
+            await go.wait()
+            return web.Response(status=500)
+
+        up.then(silent)
+    elif stage == "begun":
+        up.then(saying(told_by("resp_1", message())[:2], then="hang"))
+    elif stage == "said":
+        up.then(saying(told_by("resp_1", message(), call())[:5], then="hang"))
+    elif stage == "held":
+
+        async def stuck(kind, name):
+            if kind == "append":
+                await go.wait()
+
+        gw.store.delay = stuck
+        up.then(streaming("resp_1", call()))
+    else:
+
+        async def busy(asked):
+            return web.json_response(BUSY, status=429, headers={"retry-after": "0.4"})
+
+        up.then(*[busy] * 5)
+    return go
+
+
+@pytest.mark.parametrize("over", ["http", "socket"])
+@pytest.mark.parametrize("how", ["stop", "gone", "both"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_request_ends_at_every_stage_and_leaves_nothing_behind(stage, how, over):
+    async def main():
+        before = open_files()
+        async with provider() as up:
+            async with gateway(
+                upstream(up, transport="http", retries=1),
+                limits=replace(QUICK, unattended_seconds=0.3),
+            ) as gw:
+                go = staged(stage, up, gw)
+                body = {"model": "m", "input": "x", "previous_response_id": "resp_0"}
+                if over == "http":
+                    reader, writer = await gw.talk()
+                    sent = encoded({**body, "stream": True})
+                    writer.write(
+                        b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+                        b"content-length: %d\r\n\r\n" % len(sent) + sent
+                    )
+                else:
+                    ws = await gw.socket()
+                    await ws.send_json({"type": "response.create", **body})
+                await until(lambda: gw.world.running)
+                await asyncio.sleep(0.05)
+                running = list(gw.world.running)
+                if how != "stop":
+                    if over == "http":
+                        writer.transport.abort()
+                    else:
+                        ws._response.connection.transport.abort()
+                if how != "gone":
+                    for one in running:
+                        one.stop("It is over.")
+                await asyncio.sleep(0.02)
+                go.set()
+                gw.store.delay = None
+                if how == "stop" and over == "http":
+                    told = await reader.read()
+                    assert told.count(b"HTTP/1.1 ") == 1
+                    if b"text/event-stream" in told:
+                        assert told.endswith(b"\n\n\r\n0\r\n\r\n")
+                        assert b"response.failed" in told or b"response.completed" in told
+                elif how == "stop":
+                    end = await next_end(ws)
+                    assert end["type"] in ("error", "response.failed", "response.completed")
+                await until(lambda: not gw.world.running)
+                await until(lambda: not gw.store.claimed)
+                assert len(gw.world.runs) == 0
+                if over == "http":
+                    writer.close()
+                else:
+                    await ws.close()
+        assert open_files() <= before + 1
+
+    run(main())
+
+
+def test_the_same_upstream_connection_is_used_again_after_an_answer():
+    async def work(up, gw):
+        peers = set()
+
+        async def answer(asked):
+            peers.add(asked.request.transport.get_extra_info("peername"))
+            return await streaming(f"resp_{len(up.asked)}", message())(asked)
+
+        up.then(*[answer] * 6)
+        for n in range(6):
+            await (gw.stream(input="x") if n % 2 else gw.ask(input="x"))
+        assert len(peers) <= 2
+
+    served(work)
+
+
+def test_a_client_that_does_not_read_holds_its_upstream_back():
+    async def work(up, gw):
+        said = 0
+
+        async def floods(asked):
+            nonlocal said
+            told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await told.prepare(asked.request)
+            await told.write(sse(told_by("resp_1")[:2]))
+            for n in range(2_000):
+                delta = {"type": "response.output_text.delta", "sequence_number": n + 2}
+                await told.write(sse([{**delta, "delta": "x" * 10_000}]))
+                said = n
+            return told
+
+        up.then(floods)
+        import socket as sockets
+
+        deaf = sockets.socket()
+        deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", gw.port))
+        body = encoded({"model": "m", "input": "x", "stream": True})
+        deaf.sendall(
+            b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        await asyncio.sleep(0.4)
+        first = said
+        await asyncio.sleep(0.2)
+        assert said - first < 50
+        assert said < 1_900
+        deaf.close()
+        await until(lambda: not gw.world.running, seconds=8)
+
+    served(work, limits=replace(QUICK, unread_bytes=64 * 1024))
+
+
+def test_what_is_kept_says_who_asked_and_what_was_answered():
+    async def work(up, gw):
+        up.then(streaming("resp_1", message(), model="m-1"))
+        await gw.stream(input="x", store=False)
+        kept = await gw.world.exchanges.exchange("local", "resp_1")
+        assert kept.asked.upstream == "up"
+        assert kept.asked.model == "m"
+        assert not kept.asked.stored
+        assert kept.answered.ended_by == "response.completed"
+        assert kept.answered.last == 5
+        assert json.loads(bytes(kept.answered.response))["output"] == []
+
+    served(work)

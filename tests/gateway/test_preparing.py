@@ -1,0 +1,142 @@
+"""Before the first try: what a request goes on from, and whether it is whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway.building import (
+    both,
+    call,
+    gateway,
+    keys,
+    message,
+    output,
+    provider,
+    run,
+    streaming,
+    upstream,
+    user,
+)
+
+
+def served(work, **more):
+    async def main():
+        async with both(**more) as (up, gw):
+            await work(up, gw)
+
+    run(main())
+
+
+BROKEN = [user("a"), call("call_1"), user("b")]
+
+
+@pytest.mark.parametrize("guard", ["off", "report", "mend", "refuse"])
+def test_a_history_that_is_not_whole_is_judged_as_the_guard_says(guard):
+    async def work(up, gw):
+        told = await gw.ask(input=BROKEN)
+        if guard == "refuse":
+            assert told["http"] == 400
+            assert "call_1" in told["error"]["message"]
+            assert up.asked == []
+        elif guard == "mend":
+            kinds = [item["type"] for item in up.asked[-1].json["input"]]
+            assert kinds == ["message", "function_call", "function_call_output", "message"]
+        else:
+            assert up.asked[-1].json["input"] == BROKEN
+
+    served(work, up_guard=guard)
+
+
+def test_the_guard_of_a_key_counts_before_that_of_the_upstream():
+    async def work(up, gw):
+        assert (await gw.ask(input=BROKEN, key="lsk_a"))["http"] == 400
+        assert up.asked == []
+
+    served(work, up_guard="off", keys=keys("a", guard="refuse"))
+
+
+def test_an_open_call_behind_the_anchor_is_known_to_be_open():
+    async def work(up, gw):
+        up.then(streaming("resp_1", call("call_1")))
+        await gw.ask(input="x")
+        told = await gw.ask(input=[user("b")], previous_response_id="resp_1")
+        assert told["http"] == 400
+        assert "call_1" in told["error"]["message"]
+        assert (await gw.ask(input=[output()], previous_response_id="resp_1"))["http"] == 200
+
+    served(work, up_guard="refuse")
+
+
+def test_a_call_that_broke_off_behind_the_anchor_asks_for_nothing():
+    async def work(up, gw):
+        half = call("call_1", status="incomplete")
+        up.then(streaming("resp_1", half, ending="incomplete"))
+        await gw.ask(input="x")
+        assert (await gw.ask(input="go on", previous_response_id="resp_1"))["http"] == 200
+        assert up.asked[-1].json["input"] == "go on"
+
+    served(work, up_guard="refuse")
+
+
+def test_the_output_of_a_sibling_branch_is_found():
+    async def work(up, gw):
+        up.then(streaming("resp_1", call("call_1")))
+        await gw.ask(input="x")
+        await gw.ask(input=[output("call_1", "the truth")], previous_response_id="resp_1")
+        await gw.ask(input=[user("b")], previous_response_id="resp_1")
+        sent = up.asked[-1].json["input"]
+        assert sent[0] == output("call_1", "the truth")
+
+    served(work, up_guard="mend")
+
+
+def test_a_delta_behind_an_unknown_anchor_is_never_changed():
+    async def work(up, gw):
+        await gw.ask(input=[output("call_9")], previous_response_id="resp_strange")
+        assert up.asked[-1].json["input"] == [output("call_9")]
+
+    served(work, up_guard="mend")
+
+
+def test_what_is_not_in_the_journal_is_refused_where_that_is_wanted():
+    async def work(up, gw):
+        told = await gw.ask(input="x", previous_response_id="resp_strange")
+        assert told["error"]["code"] == "previous_response_not_found"
+        assert (await gw.ask(input="x", conversation="conv_strange"))["http"] in (400, 404)
+        assert up.asked == []
+
+    served(work, unknown_chains="refuse")
+
+
+def test_a_model_that_nobody_serves_is_said_to_be_so():
+    async def work(up, gw):
+        assert (await gw.ask(input="x", model="other"))["http"] in (400, 404)
+        assert up.asked == []
+
+    served(work, up_models=("m-*",))
+
+
+def test_a_key_uses_only_the_upstreams_that_it_may():
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one"), upstream(two, "two"))
+            async with gateway(*names, keys=keys("a", upstreams=("two",))) as gw:
+                assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
+                assert one.asked == []
+                assert len(two.asked) == 1
+
+    run(main())
+
+
+def test_a_chain_goes_to_where_it_is():
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", models=("a",)), upstream(two, "two"))
+            async with gateway(*names) as gw:
+                two.then(streaming("resp_2", message()))
+                await gw.ask(input="x", model="b")
+                await gw.ask(input="y", model="a", previous_response_id="resp_2")
+                assert one.asked == []
+                assert two.asked[-1].json["previous_response_id"] == "resp_2"
+
+    run(main())

@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--think", type=float, default=6.0, help="seconds between two turns")
     parser.add_argument("--keep", type=Path, help="a folder for logs and journal, which stay")
+    parser.add_argument("--progress", action="store_true", help="a line each 10 s, also in a file")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = Options(
@@ -30,6 +31,7 @@ def main() -> int:
         chosen.store,
         chosen.workers,
         chosen.think,
+        chosen.progress or sys.stdout.isatty(),
         chosen.keep,
     )
     began = time.monotonic()

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -19,9 +17,10 @@ from pathlib import Path
 import aiohttp
 
 from soak import afterwards, leaks
-from soak.clients import Client, Shared, clients, tenant_of
+from soak.clients import Client, Shared, tenant_of
 from soak.echoes import Plan
 from soak.findings import Findings
+from soak.kinds import clients
 from soak.leaks import Growth, Taken
 from soak.processes import (
     DRAIN_SECONDS,
@@ -61,6 +60,8 @@ class Options:
     store: Kind = "sqlite"
     workers: int = 1
     think_seconds: float = 6.0
+    progress: bool = False
+    """A line now and then."""
     keep: Path | None = None
     """A folder for logs and the journal, which stays."""
 
@@ -212,7 +213,7 @@ async def _watch(soak: Soak) -> None:
         await soak.storm.look()
         if soak.seconds >= next_line:
             next_line += PROGRESS_SECONDS
-            if sys.stdout.isatty() or os.environ.get("SOAK_PROGRESS"):
+            if soak.options.progress:
                 print(_progress(soak), flush=True)
         await asyncio.sleep(SAMPLE_SECONDS)
 

@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import aiohttp
 
@@ -16,7 +17,7 @@ from soak.findings import Findings
 from soak.processes import SILENCE_SECONDS, Upstream
 from soak.provider import GARBAGE
 
-FAULT_SECONDS = 0.35
+FAULT_SECONDS = 0.25
 """Between two faults, at both upstreams together."""
 KILL_SECONDS = 50.0
 DOWN_SECONDS = 3.0
@@ -108,6 +109,8 @@ class Storm:
         self.struck_before = 0
         self.broken: Counter[str] = Counter()
         self.kills = 0
+        self._told: dict[str, int] = {}
+        """The last entry of each record that was told of."""
 
     @property
     def struck(self) -> int:
@@ -163,6 +166,7 @@ class Storm:
                 await self._look(upstream)
                 self.struck_before += self._struck.pop(upstream.name, 0)
                 self._known.pop(upstream.name, None)
+                self._told.pop(upstream.name, None)
                 upstream.kill()
                 self.kills += 1
                 await asyncio.sleep(self._chance.uniform(0.2, 1.0) * DOWN_SECONDS)
@@ -196,9 +200,24 @@ class Storm:
             if entry["direction"] == "in" and "data" in entry:
                 asked[entry["connection"]] = entry["data"]
             rule = entry.get("broke")
-            if rule in new and rule not in ALLOWED:
-                request = str(asked.get(entry["connection"]))
-                self._findings.is_wrong(
-                    f"violation: {rule}",
-                    f"{upstream.name}: {str(entry.get('data'))[:300]} for {request[:1500]}",
-                )
+            if rule not in new or rule in ALLOWED:
+                continue
+            if entry["number"] <= self._told.get(upstream.name, 0):
+                continue
+            self._told[upstream.name] = entry["number"]
+            said = str(entry.get("data"))[:300]
+            request = _shortened(asked.get(entry["connection"]))
+            self._findings.is_wrong(
+                f"violation: {rule}", f"{upstream.name}: {said} for {request[:1500]}"
+            )
+
+
+def _shortened(request: Any) -> str:
+    """A request with its items by id alone."""
+    if not isinstance(request, dict):
+        return str(request)
+    sent = request.get("input")
+    if not isinstance(sent, list):
+        return str(request)
+    items = [f"{item.get('type', 'message')} {item.get('id', '')}" for item in sent]
+    return str({**request, "input": items, "tools": "…"})

@@ -138,7 +138,7 @@ def path_of(model, tip):
     return path[::-1]
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @given(exchanges, st.data())
 def test_a_replay_of_any_tip_of_any_tree_is_what_a_strict_provider_held(steps, data):
     model = Model()

@@ -63,7 +63,7 @@ def cut(draw, stream):
     return [stream[a:b] for a, b in zip([0, *at], [*at, len(stream)], strict=True)]
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(60))
 @given(streams().flatmap(lambda one: st.tuples(st.just(one), cut(one[0]))))
 def test_events_are_the_same_however_they_are_cut(given_):
     (stream, said), pieces = given_
@@ -83,7 +83,7 @@ def test_events_are_the_same_however_they_are_cut(given_):
     assert [one for piece in pieces for one in other.feed(piece)] == said
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(streams().flatmap(lambda one: st.tuples(st.just(one), cut(one[0]))))
 def test_an_event_begins_where_it_says_in_its_block(given_):
     (_, _), pieces = given_
@@ -161,7 +161,7 @@ hostile = st.dictionaries(
 )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(hostile)
 def test_fields_of_any_type_are_peeked_at_without_an_error(event):
     data = json.dumps(event).encode()
@@ -172,7 +172,7 @@ def test_fields_of_any_type_are_peeked_at_without_an_error(event):
     body_of(found.item)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=60))
 @example(b'{"type":"\xff"}')
 @example(b'{"type":"\\ud800"}')
@@ -187,7 +187,7 @@ def test_bytes_of_any_kind_are_peeked_at_without_an_error(data):
 # --- what is changed ---------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=4))
 def test_a_lane_is_named_and_unnamed_without_another_change(event):
     event.pop("stream_id", None)

@@ -20,7 +20,7 @@ from lockstitch.gateway.notes import (
 from tests.generated import examples
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(
     st.text(), st.booleans(), st.none() | st.text(), st.booleans(), st.floats(0, 1e10)
 )
@@ -29,7 +29,7 @@ def test_what_was_asked_is_read_as_it_was_written(upstream, local, base, stored,
     assert asked_note(written(note)) == note
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(st.lists(st.none() | st.integers(0, 9)), st.none() | st.integers(), st.text())
 def test_what_was_answered_is_read_as_it_was_written(numbers, last, ended_by):
     response = Raw(b'{"id": "resp_1",  "x":1.50}')

@@ -33,7 +33,7 @@ def alike(history):
     return [likeness(item) for item in history if item.get("type") != "reasoning"]
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_what_the_base_holds_and_what_is_kept_are_what_the_client_sent(data):
     prefixes = Prefixes()
@@ -67,7 +67,7 @@ def test_what_the_base_holds_and_what_is_kept_are_what_the_client_sent(data):
             contexts[f"resp_{n}"] = [*behind, *sent[at:], *said]
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(items.filter(lambda found: alike(found)), items, items)
 def test_a_history_that_goes_on_is_found_to_do_so(sent, said, more):
     prefixes = Prefixes()

@@ -140,6 +140,36 @@ def test_a_turn_is_resumed_through_a_gateway_that_was_started_again(played):
     assert played.ledger() == "charged\n"
 
 
+def test_a_turn_is_compacted_in_its_middle(played):
+    config = played.codex.home / "config.toml"
+    config.write_text(f"model_auto_compact_token_limit = 20000\n{config.read_text()}")
+    played.emulator.say(runs("call_1", CHARGE), input_tokens=50_000)
+    played.emulator.say("a summary")
+    played.emulator.say("done")
+    assert played.codex.run("go").said == ["done"]
+
+    assert played.codex.resume("and now?").said == ["You said: and now?"]
+
+    assert played.ledger() == "charged\n"
+    assert "call call_1" not in conversation(played.last())
+    played.emulator.expect(turns_used=True)
+
+
+def test_what_codex_says_of_itself_reaches_the_provider(played):
+    played.codex.run("go")
+
+    first = next(entry for entry in played.emulator.entries() if "/v1/responses" in entry.what)
+    headers = {name.lower() for name, _ in first.readable()["headers"]}
+    assert headers >= {
+        "originator",
+        "session-id",
+        "thread-id",
+        "x-client-request-id",
+        "x-codex-turn-metadata",
+    }
+    assert ("openai-beta" in headers) is (first.what == UPGRADE)
+
+
 def test_over_websocket_the_provider_sees_what_codex_sends(stage):
     stage.set(client="websocket")
     stage.emulator.say(runs("call_1", CHARGE))
@@ -340,8 +370,8 @@ def doubled(request, tmp_path, emulator, make_emulator):
     more = {"supports_websockets": True} if request.param == "websocket" else {}
     yield CodexCli(tmp_path, gateway.base_url, **more), emulator, second
     gateway.stop()
-    # Whose a sealed item is, it has to say itself; the gateway sends it without then.
-    assert set(second.violations()) <= {"unverified-reasoning"}
+    # Whose a sealed item is, the gateway may have to learn from the one that refuses it.
+    assert second.violations() in ({}, {"unverified-reasoning": 1})
 
 
 def test_a_turn_is_resumed_at_another_upstream_without_what_belongs_to_the_first(doubled):

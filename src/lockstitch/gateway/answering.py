@@ -348,8 +348,10 @@ class Answering:
         return await self._away(found, upstream)
 
     async def _away(self, found: Prepared, upstream: Reached) -> bytes:
-        """A history that was sent in full, without what belongs to another upstream."""
+        """All of a history, without what belongs to another upstream."""
         self._is_away = True
+        if found.asked.previous_response_id is not None:
+            return await self._replaying.behind(found.asked, found.added, upstream, away=True)
         return await self._replaying.whole(found.asked, found.items, upstream, away=True)
 
     async def _replay(self, found: Prepared, upstream: Reached, why: str) -> bytes:
@@ -411,7 +413,8 @@ class Answering:
             return _no(_as_refusal(outcome.said))
         if isinstance(outcome, Refused) and isinstance(step, PassOn):
             stream.begin(200, attempt.headers)
-            stream.show(as_sse(outcome.heard.event.type, outcome.heard.data), (outcome.heard,))
+            heard = attempt.restore(outcome.heard)
+            stream.show(as_sse(heard.event.type, heard.data), (heard,))
         elif stream.shown is Shown.NOTHING:
             timed_out = isinstance(outcome, Broken) and outcome.failure.timed_out
             return _no(refusals.unreachable(upstream.name, timed_out=timed_out))

@@ -230,7 +230,7 @@ class Attempt:
                     self.recording.opened(response)
             if self._again:
                 return _Then.DROP, heard  # it was tried before: the client knows that it began
-            told = self._restore(heard)
+            told = self.restore(heard)
             if event.type == CREATED:
                 self.stream.response = bytes(told.event.response)
             return _Then.PASS, told
@@ -242,11 +242,12 @@ class Attempt:
         if event.type == FAILED and shown is not Shown.MORE:
             self.recording.ended(event.type, number, event.response)
             return _Then.STOP, heard
-        told = self._restore(heard)
+        told = self.restore(heard)
         self.recording.ended(event.type, number, told.event.response)
         return _Then.HOLD, told
 
-    def _restore(self, heard: Heard) -> Heard:
+    def restore(self, heard: Heard) -> Heard:
+        """An event whose response says of its request what the client asked."""
         if not self.restored:
             return heard
         try:

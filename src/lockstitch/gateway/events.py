@@ -303,7 +303,7 @@ def changed(data: bytes, fields: dict[str, Any], *, drop: Iterable[str] = ()) ->
 def with_response(data: bytes, fields: dict[str, Any]) -> bytes:
     """An event whose response has these fields set."""
     response = peeked(data).response
-    if not response:
+    if not response or not fields:
         return data
     return changed(data, {"response": Raw(changed(bytes(response), fields))})
 

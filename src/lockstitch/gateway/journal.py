@@ -169,7 +169,9 @@ class Exchanges:
         """The item of this id, as it was seen last."""
         for place in await self.store.find(Name(Naming.ITEM, id)):
             if place.conversation.startswith(_prefix(tenant)):
-                return await self._item(place.conversation, place.seq)
+                item = await self._item(place.conversation, place.seq)
+                if item is not None and not _is_reference(item):
+                    return item
         return None
 
     async def forget(self, tenant: str, response: str) -> bool:
@@ -214,6 +216,10 @@ def _is_output(item: bytes, key: str) -> bool:
 
 def _is_call(item: bytes, key: str) -> bool:
     return any(part.part is Part.CALL and part.key == key for part in _parts(item))
+
+
+def _is_reference(item: bytes) -> bool:
+    return any(part.part is Part.REFERENCE for part in _parts(item))
 
 
 _parts = READINGS["responses"].read

@@ -41,6 +41,10 @@ class AskedNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What belongs to another upstream was left out of what stands before the items."""
     created: float = 0.0
 
+    def asked_for(self) -> dict[str, Any]:
+        """What a response is to say of its request, also where the upstream was asked otherwise."""
+        return {"previous_response_id": self.base} if self.anchored else {}
+
 
 class AnsweredNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How it was answered, apart from the items."""

@@ -41,6 +41,8 @@ class _Collecting:
         self._status, self._headers = status, list(headers)
 
     def heard(self, data: bytes) -> None:
+        if self.whole.done():
+            return
         self._pieces.append(data)
         self._size += len(data)
         if self._size > LARGEST_ANSWER_BYTES:
@@ -61,9 +63,9 @@ async def fetched(upstream: Reached, asking: Asking) -> Whole:
     line = await upstream.ask(asking, collecting)
     try:
         return await collecting.whole
-    finally:
-        if not collecting.whole.done():
-            line.leave()
+    except BaseException:
+        line.leave()
+        raise
 
 
 class _Passing:
@@ -109,6 +111,8 @@ class _Passing:
             self._early.clear()
 
     def heard(self, data: bytes) -> None:
+        if self.over.done():
+            return
         if self._events is not None:
             try:
                 data, events = self._events.feed(data)
@@ -170,6 +174,8 @@ async def passed(
     except BaseException:
         passing.line.leave()
         raise
+    if failure is not None:
+        passing.line.leave()
     answer = await passing.finish(failure)
     if answer is None:
         assert failure is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.core.facts import AnyFact
@@ -20,26 +21,45 @@ class NotDurable(LockstitchError):
     """The journal could not be written."""
 
 
+TOGETHER_SECONDS: Final = 0.05
+"""An item that nobody waits for is mostly the last, and the end of its answer is not far."""
+
+Begun: TypeAlias = Callable[[Sequence[AnyFact], bool], Awaitable[Journal | None]]
+"""Begins a journal with facts; are they all there will be? None if it cannot."""
+
+
 class Recorder:
     """Writes the facts of one exchange, in order."""
 
-    def __init__(self, opened: Callable[[], Awaitable[Journal]]) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], Awaitable[Journal]],
+        begun: Begun | None = None,
+    ) -> None:
+        """``begun`` begins it in one write with its first facts, where that can be; where it gives
+        nothing, ``opened`` does it step by step."""
         self._opened = opened
+        self._begun = begun
         self._journal: Journal | None = None
         self._facts: list[AnyFact] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._later: asyncio.TimerHandle | None = None
         self._last = False
         self.given_up: str | None = None
         """Why this exchange is not recorded, if it is not."""
         self.failure: Exception | None = None
         """Why nothing more can be written. What was promised before is kept."""
 
-    def record(self, facts: Sequence[AnyFact], *, last: bool = False) -> None:
-        """These facts happened."""
+    def record(self, facts: Sequence[AnyFact], *, last: bool = False, waits: bool = False) -> None:
+        """These facts happened. ``waits``: they may wait a little for others to go with them."""
         self._facts += facts
         self._last = self._last or last
-        self._begin()
+        if not waits:
+            self._begin()
+        elif self._writing is None and self._later is None:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(TOGETHER_SECONDS, self._begin)
 
     def durable(self) -> asyncio.Future[None]:
         """Done when everything so far is on disk; raises `NotDurable` if that cannot be."""
@@ -60,10 +80,15 @@ class Recorder:
 
     async def close(self) -> None:
         """Write what there is, and let go of the exchange."""
+        if self._facts:
+            self._begin()
         while self._writing is not None:
             await asyncio.wait([self._writing])
 
     def _begin(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
@@ -89,9 +114,15 @@ class Recorder:
         if self.failure is not None or self.given_up is not None or not facts:
             return self.failure
         try:
+            last = self._last and not self._facts
+            if self._journal is None and self._begun is not None:
+                begun, self._begun = self._begun, None
+                self._journal = await begun(facts, last)
+                if self._journal is not None:
+                    return None
             if self._journal is None:
                 self._journal = await self._opened()
-            await self._journal.append(*facts)
+            await self._journal.append(*facts, last=last)
         except (ConversationBusy, IllegalFact, NotAnItem) as error:
             # What the upstream took is no item to us, or cannot have happened, or it gave two
             # answers one id: it passes, but no promise can be made of it.

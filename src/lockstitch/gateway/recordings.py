@@ -16,10 +16,11 @@ from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
 from lockstitch.gateway.events import Body, body_of, changed
 from lockstitch.gateway.exchanges import begun, ended, is_call
-from lockstitch.gateway.journal import Exchanges
+from lockstitch.gateway.journal import Exchanges, name_of
 from lockstitch.gateway.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.recording import NotDurable, Recorder
 from lockstitch.store.errors import StoreError
+from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
 
@@ -65,7 +66,12 @@ class Recording:
             return
         self.id = response
         exchanges, tenant = self._exchanges, self._tenant
-        self._recorder = Recorder(lambda: exchanges.opened(tenant, response))
+        self._recorder = Recorder(
+            lambda: exchanges.opened(tenant, response),
+            lambda facts, last: Journal.begin(
+                exchanges.store, name_of(tenant, response), facts, last=last
+            ),
+        )
         try:
             beginning = begun(self.note, self._items, response)
         except NotAnItem as error:
@@ -147,7 +153,8 @@ class Recording:
         if items:
             self.said += items
             request = self._request
-            self._recorder.record([ItemCompleted(request=request, item=item) for item in items])
+            done = [ItemCompleted(request=request, item=item) for item in items]
+            self._recorder.record(done, waits=True)
         if self._later and not self._order.waits:
             later, self._later = self._later, []
             for future in later:

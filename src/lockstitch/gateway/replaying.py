@@ -41,8 +41,11 @@ class Replaying:
         self._exchanges = exchanges
         self._tenant = tenant
 
-    async def behind(self, asked: Asked, items: Sequence[bytes], to: Reached) -> bytes:
-        """The body of a request that named a response, with everything in its place."""
+    async def behind(
+        self, asked: Asked, items: Sequence[bytes], to: Reached, *, away: bool = False
+    ) -> bytes:
+        """The body of a request that named a response, with everything in its place. ``away``:
+        another upstream said something of the items."""
         assert asked.previous_response_id is not None
         try:
             path = await self._exchanges.path(self._tenant, asked.previous_response_id)
@@ -62,7 +65,7 @@ class Replaying:
             )
         if not isinstance(plan, Replay):
             raise CannotReplay("There is nothing to replay.")
-        away = any(one.asked.upstream != to.name for one in path)
+        away = away or any(one.asked.upstream != to.name for one in path)
         return await self.whole(asked, chain.items(plan), to, away=away)
 
     async def alone(self, asked: Asked, items: Sequence[bytes], to: Reached) -> bytes:

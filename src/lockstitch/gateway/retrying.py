@@ -124,10 +124,10 @@ TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
         Sent.CONVERSATION: (_AGAIN,),
     },
     # A history that began at another upstream, of which nobody here remembers: who sends all of it
-    # does not say where it was said. Behind an anchor the upstream's own is what it refuses.
+    # does not say where it was said. It may also come in one piece behind a warm-up.
     Failed.FOREIGN: {
         Sent.UNANCHORED: (_STRIPPED,),
-        Sent.KNOWN_CHAIN: (),
+        Sent.KNOWN_CHAIN: (_STRIPPED,),
         Sent.UNKNOWN_CHAIN: (),
         Sent.CONVERSATION: (),
     },

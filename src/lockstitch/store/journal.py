@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import cache
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, cast
 
 from lockstitch.core import records
 from lockstitch.core.facts import AnyFact, Seq
@@ -29,6 +30,27 @@ class JournalStale(StoreError):
     """A write failed or the claim was lost: what is on disk may differ from what is in memory."""
 
 
+class AtOnce(Protocol):
+    """A store that can do in one write what takes two of others. The promises are the same."""
+
+    async def begin_conversation(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        last: bool,
+    ) -> Claim | None:
+        """Claim a conversation that is new, and append its first records; ``last``: and release
+        it. None, and nothing is done, if there is one of that name."""
+        ...
+
+    async def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+        """Append, and release."""
+        ...
+
+
 class Journal:
     """One conversation in a store, with its ledger, held by this process alone."""
 
@@ -44,6 +66,9 @@ class Journal:
         self._seconds = seconds
         self._stale: BaseException | None = None
         self._writing: set[asyncio.Task[None]] = set()
+        self._open = False
+        self._released = False
+        self._renewal: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -76,62 +101,101 @@ class Journal:
             await store.release(claim)
             raise
         journal = cls(store, claim, ledger, len(facts), seconds)
-        journal._renewing = asyncio.create_task(journal._renew())
+        journal._begin_renewing()
         return journal
 
-    async def append(self, *facts: AnyFact) -> Seq:
+    @classmethod
+    async def begin(
+        cls,
+        store: Store,
+        conversation: str,
+        facts: Sequence[AnyFact],
+        *,
+        last: bool = False,
+        dialect: str = "responses",
+        seconds: float = CLAIM_SECONDS,
+    ) -> Self | None:
+        """Begin a conversation with these facts, in one write, and return when they are durable.
+        ``last``: there will be no more, and the journal is closed.
+
+        None, and nothing is done, if there is one of that name, or the store cannot do it at once:
+        `open` it. An illegal fact raises, and nothing is recorded."""
+        at_once = _at_once(store)
+        if at_once is None:
+            return None
+        ledger = Ledger(dialect)
+        for fact in facts:
+            ledger.append(fact)
+        claim = await at_once.begin_conversation(
+            conversation, _encoded(ledger, 0), owner=new_owner(), seconds=seconds, last=last
+        )
+        if claim is None:
+            return None
+        journal = cls(store, claim, ledger, len(ledger), seconds)
+        if not last:
+            journal._begin_renewing()
+        return journal
+
+    async def append(self, *facts: AnyFact, last: bool = False) -> Seq:
         """Record these facts, in order, and return when they are durable: the place of the last.
+        ``last``: there will be no more, and the journal is closed.
 
         An illegal fact raises, and neither it nor those behind it are recorded. If the write
         fails, the journal is stale."""
         if self._stale is not None:
             raise self._is_stale() from self._stale
-        last = len(self.ledger)
+        end = len(self.ledger)
         try:
             for fact in facts:
-                last = self.ledger.append(fact)
+                end = self.ledger.append(fact)
         finally:
-            await self._keep()
-        return last
+            await self._keep(last)
+        if last:
+            await self.close()
+        return end
 
     def _is_stale(self) -> JournalStale:
         return JournalStale(
             f"{self.conversation} is stale ({self._stale}). Reload it, and plan again."
         )
 
-    async def _keep(self) -> None:
+    async def _keep(self, last: bool) -> None:
         ledger, after = self.ledger, self._kept
         if after == len(ledger):
             return
         self._kept = len(ledger)
         try:
-            new = [
-                records.encoded(seq, ledger.fact(seq), ledger.parts(seq))
-                for seq in range(after + 1, len(ledger) + 1)
-            ]
+            new = _encoded(ledger, after)
         except BaseException as error:
             self._stale = error
             raise
         # Whoever waits for a write may be cancelled; the write is not.
-        await asyncio.shield(self._begin(after, new))
+        await asyncio.shield(self._begin(after, new, last))
 
-    def _begin(self, after: int, new: Sequence[Record]) -> asyncio.Task[None]:
+    def _begin(self, after: int, new: Sequence[Record], last: bool) -> asyncio.Task[None]:
         begun: list[bool] = []
 
         def ended(writing: asyncio.Task[None]) -> None:
             self._writing.discard(writing)
             if writing.cancelled() and not begun:
-                self._begin(after, new)  # cancelled before it could take its first step
+                self._begin(after, new, last)  # cancelled before it could take its first step
 
-        writing = asyncio.create_task(self._write(after, new, begun))
+        writing = asyncio.create_task(self._write(after, new, last, begun))
         self._writing.add(writing)
         writing.add_done_callback(ended)
         return writing
 
-    async def _write(self, after: int, new: Sequence[Record], begun: list[bool]) -> None:
+    async def _write(
+        self, after: int, new: Sequence[Record], last: bool, begun: list[bool]
+    ) -> None:
         begun.append(True)
         try:
-            await self._store.append(self._claim, after, new)
+            at_once = _at_once(self._store) if last else None
+            if at_once is not None:
+                await at_once.append_last(self._claim, after, new)
+                self._released = True
+            else:
+                await self._store.append(self._claim, after, new)
         except asyncio.CancelledError:
             # The end of an event loop cancels this task as well. The append may be there or not;
             # the next one is refused as out of step if it is not.
@@ -154,24 +218,41 @@ class Journal:
         self._kept = len(facts)
         self._stale = None
 
+    def _begin_renewing(self) -> None:
+        self._open = True
+        self._renew_later()
+
+    def _renew_later(self) -> None:
+        # Most are closed before: they need no task of their own.
+        self._renewal = asyncio.get_running_loop().call_later(
+            self._seconds / RENEWALS_IN_A_CLAIM, self._renew_now
+        )
+
+    def _renew_now(self) -> None:
+        self._renewing = asyncio.create_task(self._renew())
+
     async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(self._seconds / RENEWALS_IN_A_CLAIM)
-            try:
-                await self._store.renew(self._claim, seconds=self._seconds)
-            except ClaimLost as error:
-                self._stale = error
-                return
-            except Exception:
-                continue  # a write will say so; until then the claim may still be ours
+        try:
+            await self._store.renew(self._claim, seconds=self._seconds)
+        except ClaimLost as error:
+            self._stale = error
+            return
+        except Exception:
+            pass  # a write will say so; until then the claim may still be ours
+        self._renew_later()
 
     async def close(self) -> None:
         """Let others write. What was appended stays."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            self._renewing = None
-            await asyncio.gather(*self._writing, return_exceptions=True)
-            await self._store.release(self._claim)
+        if self._open:
+            self._open = False
+            if self._renewal is not None:
+                self._renewal.cancel()
+            if self._renewing is not None:
+                self._renewing.cancel()
+            if self._writing:
+                await asyncio.gather(*self._writing, return_exceptions=True)
+            if not self._released:
+                await self._store.release(self._claim)
 
     async def __aenter__(self) -> Self:
         return self
@@ -183,6 +264,22 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+@cache
+def _does_at_once(kind: type) -> bool:
+    return hasattr(kind, "begin_conversation") and hasattr(kind, "append_last")
+
+
+def _at_once(store: Store) -> AtOnce | None:
+    return cast("AtOnce", store) if _does_at_once(type(store)) else None
+
+
+def _encoded(ledger: Ledger, after: int) -> list[Record]:
+    return [
+        records.encoded(seq, ledger.fact(seq), ledger.parts(seq))
+        for seq in range(after + 1, len(ledger) + 1)
+    ]
 
 
 async def _claimed(store: Store, conversation: str, seconds: float, wait: float) -> Claim:

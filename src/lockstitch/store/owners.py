@@ -8,16 +8,24 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _UNKNOWN = "-"
+_numbers = count()
 
 
 def new_owner() -> str:
     """This process, as the owner of one claim."""
-    pid = os.getpid()
-    return f"{socket.gethostname()}:{pid}:{_world()}:{_started(pid)}:{secrets.token_hex(4)}"
+    return f"{_process(os.getpid())}{next(_numbers):x}"
+
+
+@lru_cache(maxsize=1)
+def _process(pid: int) -> str:
+    """What is the same for all claims of a process; one that was forked has another id."""
+    return f"{socket.gethostname()}:{pid}:{_world()}:{_started(pid)}:{secrets.token_hex(4)}-"
 
 
 def is_gone(owner: str) -> bool:

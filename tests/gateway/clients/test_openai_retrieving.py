@@ -28,10 +28,11 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=["upstream", "gateway"])
-def served(request):
-    """A gateway whose upstream keeps state, and one whose upstream keeps nothing."""
-    return request.getfixturevalue({"upstream": "gateway", "gateway": "stateless"}[request.param])
+@pytest.fixture
+def served(kind, request):
+    """For the sync client a gateway whose upstream keeps state, for the async one a gateway whose
+    upstream keeps nothing: what they read again looks the same."""
+    return request.getfixturevalue({"sync": "gateway", "async": "stateless"}[kind])
 
 
 @pytest.fixture

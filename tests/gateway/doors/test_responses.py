@@ -7,17 +7,20 @@ import json
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from lockstitch.gateway.chains import Chain
 from lockstitch.gateway.runs import Runs
 from tests.gateway.building import (
     NOT_FOUND,
+    QUICK,
     both,
     call,
     encoded,
     error_body,
     events_in,
     gateway,
+    keys,
     message,
     open_files,
     output,
@@ -454,8 +457,6 @@ def test_a_stream_that_was_tried_again_is_counted_once_it_has_its_size():
 
 
 def test_what_another_key_made_is_not_there():
-    from tests.gateway.building import keys
-
     async def main():
         for unknown in ("refuse", "pass"):
             async with both(keys=keys("a", "b"), unknown_chains=unknown) as (up, gw):
@@ -473,8 +474,6 @@ def test_what_another_key_made_is_not_there():
 
 
 def test_an_item_of_another_key_cannot_be_referred_to():
-    from tests.gateway.building import keys
-
     async def main():
         async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
             up.then(streaming("resp_1", message("secret", "msg_secret")))
@@ -501,8 +500,6 @@ def test_an_item_of_another_key_cannot_be_referred_to():
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_no_spelling_of_a_path_reaches_what_another_key_made(path, method):
-    from tests.gateway.building import keys
-
     async def main():
         async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
             up.then(streaming("resp_1", message("secret")))
@@ -521,8 +518,6 @@ def test_no_spelling_of_a_path_reaches_what_another_key_made(path, method):
 
 
 def test_an_output_of_another_key_is_no_evidence():
-    from tests.gateway.building import keys
-
     async def main():
         async with both(keys=keys("a", "b"), up_guard="mend") as (up, gw):
             up.then(streaming("resp_1", call("call_7")))
@@ -720,5 +715,28 @@ def test_the_response_of_a_stream_without_output_is_as_it_was_said():
             up.then(raw(encoded(response("resp_1", message())), kind="application/json"))
             told = await gw.ask(input="x")
             assert told["id"] == "resp_1"
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "path", ["//responses", "/responses/", "/responses//compact", "/responses//", "/%72esponses"]
+)
+def test_no_spelling_of_a_path_goes_on_from_what_another_key_made(path):
+    async def main():
+        async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
+            up.then(streaming("resp_1", message("secret")))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            body = encoded({"model": "m", "input": "y", "previous_response_id": "resp_1"})
+            reader, writer = await gw.talk()
+            writer.write(
+                f"POST /v1{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer lsk_b\r\n"
+                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
+            )
+            told = await reader.read()
+            writer.close()
+            assert told.split(b" ")[1] in (b"400", b"404"), told[:100]
+            assert len(up.asked) == asked
 
     run(main())

@@ -614,3 +614,50 @@ def test_a_handshake_that_is_none_is_refused():
             await until(lambda: up.open_sockets == 0)
 
     run(main())
+
+
+def test_frames_that_are_refused_use_up_no_lane():
+    async def main():
+        async with both(up_transport="both") as (_, gw):
+            ws = await gw.socket()
+            for n in range(40):
+                await ws.send_json({"type": "response.steer", "stream_id": f"s{n}", "input": "x"})
+                assert (await next_end(ws))["type"] == "error"
+            await ws.send_json(create(input="x", stream_id="real"))
+            assert (await next_end(ws))["type"] == "response.completed"
+            await ws.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "path", ["/responses/", "//responses", "/responses//", "/responses/resp_1", "/%72esponses/"]
+)
+def test_no_spelling_of_the_path_leads_past_the_gateway(path):
+    async def main():
+        async with both(up_transport="both", keys=keys("a", "b"), unknown_chains="refuse") as (
+            up,
+            gw,
+        ):
+            up.then(streaming("resp_1", call()))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            reader, writer = await gw.talk()
+            writer.write(
+                f"GET /v1{path} HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\n"
+                "connection: upgrade\r\nauthorization: Bearer lsk_b\r\n"
+                "sec-websocket-version: 13\r\n"
+                "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+            )
+            await reader.readuntil(b"\r\n\r\n")
+            # A frame whose mask is zero.
+            text = json.dumps(create(input=[output()], previous_response_id="resp_1")).encode()
+            head = b"\x81" + bytes([0x80 | len(text)]) if len(text) < 126 else (
+                b"\x81\xfe" + len(text).to_bytes(2, "big")
+            )
+            writer.write(head + bytes(4) + text)
+            await asyncio.sleep(0.1)
+            assert len(up.asked) == asked
+            writer.close()
+
+    run(main())

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -49,10 +49,8 @@ async def started(folder, store, upstreams):
         yield f"http://127.0.0.1:{port}/v1", kill
     finally:
         if process.returncode is None:
-            try:
+            with suppress(ProcessLookupError):
                 process.kill()
-            except ProcessLookupError:
-                pass
             await process.wait()
 
 
@@ -60,12 +58,10 @@ async def _ready(url, process, log):
     async with asyncio.timeout(PATIENCE_SECONDS), aiohttp.ClientSession() as session:
         while True:
             assert process.returncode is None, log.read_text()
-            try:
+            with suppress(aiohttp.ClientError):
                 async with session.get(f"{url}/health/ready") as answer:
                     if answer.status == 200:
                         return
-            except aiohttp.ClientError:
-                pass
             await asyncio.sleep(0.02)
 
 

@@ -151,7 +151,7 @@ class Play:
             answer = await self._again(shape)
         if shape == "first":
             # What broke off half-way is no call, and needs no output.
-            await self.said(*map(output, answer.calls or ()), *([] if answer.calls else [user("?")]))
+            await self.said(*(map(output, answer.calls) if answer.calls else [user("?")]))
         return await self.said(user(THANKS))
 
     async def _again(self, shape):

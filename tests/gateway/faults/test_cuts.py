@@ -15,7 +15,7 @@ from tests.gateway.faults.playing import script
 from tests.gateway.faults.serving import providers
 from tests.gateway.faults.weathering import weathers
 
-STRIDE = 1 if os.environ.get("THOROUGH") else 7
+STRIDE = 1 if os.environ.get("THOROUGH") else 9
 HOWS = FAULTS["cut"].settings["how"].choices
 CODES = FAULTS["close"].settings["code"].choices
 COMMITS = FAULTS["cut"].settings["commit"].choices

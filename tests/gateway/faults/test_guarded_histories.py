@@ -60,7 +60,7 @@ def test_a_guard_that_mends_makes_a_broken_history_whole(transport, what):
         answer = await play.ask(*BROKEN[what])
         assert answer.said == "completed", answer
         assert provider.broken() == {}
-        # What was mended is what the journal has: it can be gone on from, also without the upstream.
+        # What was mended is what the journal has: it can be gone on from without the upstream.
         play.last = answer.id
         provider.forget()
         await play.said(user("And now?"))

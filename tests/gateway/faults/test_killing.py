@@ -1,5 +1,5 @@
-"""`kill -9` of a gateway at the moment that a client has seen something: another gateway on the same
-store has it, and goes on from it when the provider has lost everything.
+"""`kill -9` of a gateway at the moment that a client has seen something: another gateway on the
+same store has it, and goes on from it when the provider has lost everything.
 
 Thirty kills, on SQLite and PostgreSQL; THOROUGH=1 makes a hundred and twenty."""
 
@@ -151,4 +151,3 @@ def test_what_a_client_saw_survives_kill_9(first, tmp_path):
 
 def test_what_a_client_saw_survives_kill_9_on_postgresql(tmp_path, postgres_url):
     _survives(tmp_path, postgres_url, KILLS - AT_ONCE)
-

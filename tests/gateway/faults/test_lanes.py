@@ -67,7 +67,7 @@ def test_what_strikes_one_lane_leaves_no_lane_without_an_end(fault, stored):
         settings = {} if stored else {"store": False, "include": ["reasoning.encrypted_content"]}
         async with (
             providers("a", script=script, settings={"pace": 0.0005}) as (provider,),
-            serving(MemoryStore(), upstream(provider)) as base,
+            serving(MemoryStore(), upstream(provider, silence_seconds=0.4)) as base,
             aiohttp.ClientSession(headers={"authorization": "Bearer any"}) as session,
             session.ws_connect(f"{base}/responses") as socket,
         ):

@@ -10,6 +10,7 @@ import json
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from lockstitch.store.memory import MemoryStore
 from tests.gateway.faults.playing import (
@@ -203,7 +204,6 @@ def test_siblings_behind_one_response_do_not_see_each_other(transport):
 )
 def test_an_anchor_may_be_lost_in_other_words(status, message):
     """Servers that are compatible do not all use the provider's words."""
-    from aiohttp import web
 
     async def run():
         asked = []
@@ -269,3 +269,40 @@ def test_either_id_of_a_response_that_was_tried_again_can_be_gone_on_from(transp
         assert set(provider.broken()) <= {"anchor-not-found"}
 
     played(transport, work)
+
+
+@each_transport
+@pytest.mark.parametrize("lost", [False, True], ids=["kept", "lost"])
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+def test_a_chain_goes_from_upstream_to_upstream_and_back_whole(transport, lost, stored):
+    """Item ids and encrypted reasoning of one upstream mean nothing to the other."""
+
+    async def work(play, *made):
+        asked, texts, given = [], [], []
+        for n in range(4):
+            down, well = made[n % 2], made[(n + 1) % 2]
+            down.fault("status code=503 path=/v1/responses times=always")
+            if lost:
+                lose(well)
+            await play.said(user(f"{n}"))
+            asked = [*asked, f"{n}"]
+            assert well.run_of(play.last) is not None
+            is_whole(play.context(play.last), asked=asked, texts=texts, given=given)
+            texts = [*texts, f"Heard: {n}"]
+            if n == 1:
+                # Calls and thoughts of this one, outputs for the next.
+                await play.said(user(ASK))
+                down.emulator.faults.clear()
+                well.fault("status code=503 path=/v1/responses times=always")
+                await play.said(*OUTPUTS)
+                assert down.run_of(play.last) is not None
+                asked, texts, given = [*asked, ASK], [*texts, LOOK], KEYS
+                is_whole(play.context(play.last), asked=asked, texts=texts, given=given)
+                texts = [*texts, FINAL]
+            for one in made:
+                one.emulator.faults.clear()
+        for one in made:
+            assert set(one.broken()) <= {"anchor-not-found"}, one.broken()
+
+    settings = {"include": ["reasoning.encrypted_content"]} | ({} if stored else {"store": False})
+    played(transport, work, names=("a", "b"), settings=settings)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from lockstitch.emulator import VirtualClock
 from lockstitch.gateway import retrying
@@ -22,6 +23,7 @@ from tests.gateway.faults.playing import (
     LOOK,
     OUTPUTS,
     SHAPES,
+    THANKS,
     WORD,
     Play,
     is_whole,
@@ -196,8 +198,6 @@ def test_an_error_frame_without_a_number_reaches_the_client(when):
             return made
 
         async with answering(respond) as (told, _):
-            from msgspec import structs
-
             both = structs.replace(told, transport="both")
             async with serving(MemoryStore(), both) as base, Client(base, "websocket") as client:
                 for _ in range(3):
@@ -255,6 +255,23 @@ def test_what_will_never_be_taken_is_asked_once(transport, code):
     played(transport, work)
 
 
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+def test_a_failure_that_is_passed_on_names_the_anchor_that_the_client_named(transport):
+    """The upstream was asked without one: the chain was replayed."""
+
+    async def work(play, provider):
+        await play.begin("outputs")
+        provider.fault("forget what=everything path=/v1/responses request=1")
+        provider.fault("fail after=response.in_progress code=rate_limit_exceeded request=2")
+        answer = await play.go_on(*OUTPUTS)
+        assert answer.types == ["response.created", "response.in_progress", "response.failed"]
+        assert answer.error["code"] == "rate_limit_exceeded"
+        anchors = {event["response"]["previous_response_id"] for event in answer.events}
+        assert anchors == {play.looked.id}
+
+    played(transport, work)
+
+
 # --- an upstream that is not there -------------------------------------------------------------
 
 
@@ -298,8 +315,6 @@ def test_an_upstream_that_goes_down_and_comes_back_is_gone_on_with(transport, sh
                 await play.finish(shape, answer)
                 asked = [ASK] if shape == "first" else [WORD, ASK]
                 texts = [LOOK, FINAL] if shape == "first" else [f"Heard: {WORD}", LOOK, FINAL]
-                from tests.gateway.faults.playing import THANKS
-
                 is_whole(play.context(play.last), asked=[*asked, THANKS], texts=texts)
                 assert set(provider.broken()) <= {"anchor-not-found"}
 
@@ -332,7 +347,7 @@ def test_an_upstream_that_never_begins_is_given_up_in_time(transport):
                 answer = await client.ask(input=[user(ASK)])
                 wellformed(answer)
                 assert answer.said == "error"
-                assert 0.35 < time.monotonic() - began < 3
+                assert 0.35 < time.monotonic() - began < 10
                 if transport != "websocket":
                     assert answer.status == 504
 

@@ -202,11 +202,13 @@ async def _unknown(
 
 
 def _restored(whole: Whole, kept: Kept, shown: str) -> Whole:
-    """A response that was tried again has another id at its upstream."""
-    if kept.id == shown or whole.status != 200:
+    """A response that was tried again has another id at its upstream; one that was rebuilt was
+    asked for there in other words."""
+    fields = kept.asked.asked_for() | ({"id": shown} if kept.id != shown else {})
+    if not fields or whole.status != 200:
         return whole
     try:
-        return Whole(whole.status, whole.headers, changed(whole.body, {"id": shown}))
+        return Whole(whole.status, whole.headers, changed(whole.body, fields))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return whole
 

@@ -56,6 +56,19 @@ MOST_LANES: Final = 32
 MOST_WAITING: Final = 64
 """Requests that wait in one lane. A client sends the next one when it has the answer."""
 
+BAD_NAME: Final = Refusal(
+    status=400,
+    message="Invalid 'stream_id': expected 1 to 256 of A-Z a-z 0-9 _ . -",
+    param="stream_id",
+    code="invalid_stream_id",
+)
+TOO_MANY_LANES: Final = Refusal(
+    status=400,
+    message=f"This connection has {MOST_LANES} streams already.",
+    param="stream_id",
+    code="websocket_stream_limit_reached",
+)
+
 Ended = Callable[[Caller, int, float], None]
 """Told of each request that ended: who asked, its status, when it began."""
 
@@ -123,45 +136,27 @@ class Session:
             refusal = not_a_request(NotARequest("The frame is not a JSON object. Send one."))
             self.client.send(refusal.frame())
             return
-        lane = self._lane(frame.stream_id)
-        if lane is None:
-            return
-        if self._draining is not None:
-            self.client.send(draining().frame(lane.name))
-            return
-        if frame.type != CREATE_FRAME:
-            self._pass(payload, frame)
-            return
-        try:
-            lane.put(read(payload))
-        except NotARequest as error:
-            self.client.send(not_a_request(error).frame(lane.name))
-
-    def _lane(self, name: Any) -> Lane | None:
+        name = frame.stream_id
         if name is not None and (not isinstance(name, str) or not LANE.fullmatch(name)):
-            self.client.send(
-                Refusal(
-                    status=400,
-                    message="Invalid 'stream_id': expected 1 to 256 of A-Z a-z 0-9 _ . -",
-                    param="stream_id",
-                    code="invalid_stream_id",
-                ).frame()
-            )
-            return None
+            self.client.send(BAD_NAME.frame())
+        elif self._draining is not None:
+            self.client.send(draining().frame(name))
+        elif frame.type != CREATE_FRAME:
+            self._pass(payload, frame)
+        else:
+            try:
+                self._ask(name, read(payload))
+            except NotARequest as error:
+                self.client.send(not_a_request(error).frame(name))
+
+    def _ask(self, name: str | None, asked: Asked) -> None:
         lane = self._lanes.get(name)
         if lane is None:
             if len(self._lanes) >= MOST_LANES:
-                self.client.send(
-                    Refusal(
-                        status=400,
-                        message=f"This connection has {MOST_LANES} streams already.",
-                        param="stream_id",
-                        code="websocket_stream_limit_reached",
-                    ).frame(name)
-                )
-                return None
+                self.client.send(TOO_MANY_LANES.frame(name))
+                return
             lane = self._lanes[name] = Lane(self, name)
-        return lane
+        lane.put(asked)
 
     def _pass(self, payload: bytes, frame: _Frame) -> None:
         """What steers a response goes to the upstream that gives it."""
@@ -398,6 +393,10 @@ class Shared:
             # About the connection: it concerns every stream of it.
             for one in list(self._hearing.values()):
                 one.heard(payload)
+        elif event.type == ERROR:
+            # The connection is old, or broken: the client's is neither, and asked nothing.
+            self._session.retire(self)
+            self.leave()
         elif not event.type.startswith(OF_A_RESPONSE) or event.type.startswith(STEERING):
             self._session.client.send(payload)
         # Otherwise it is a late word of a response that is over, and would be taken for the next.

@@ -29,7 +29,7 @@ from lockstitch.gateway.doors.reading import (
 )
 from lockstitch.gateway.doors.resuming import Resumed
 from lockstitch.gateway.doors.unknown import NOT_FOUND
-from lockstitch.gateway.events import as_sse, body_of
+from lockstitch.gateway.events import as_sse, body_of, with_response
 from lockstitch.gateway.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
 from lockstitch.gateway.passing import fetched
@@ -134,7 +134,8 @@ class StreamAgain:
         await write_end(self._world, self._caller, kept, response, last=number, numbers=numbers)
         if number is None or number > self._newer.number:
             reader = await self._begun()
-            await reader.write(as_sse(event.type, resumed.last.data))
+            data = with_response(resumed.last.data, kept.asked.asked_for())
+            await reader.write(as_sse(event.type, data))
 
     async def _await_end(self, upstream: Reached, kept: Kept) -> None:
         """Wait for the end of a response whose upstream does not stream it. Raises `LineFailure`

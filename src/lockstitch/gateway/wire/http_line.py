@@ -249,13 +249,14 @@ class HttpConnection(asyncio.Protocol):
         )
         hearing.ended()
 
-    def _broke(self, why: str) -> None:
+    def _broke(self, why: str, *, timed_out: bool = False) -> None:
         hearing = self._over(reusable=False)
         hearing.broke(
             LineFailure(
                 f"The upstream {self._name} {why}. It may have the request: ask again only if that"
                 " does no harm.",
                 sent=True,
+                timed_out=timed_out,
             )
         )
 
@@ -296,7 +297,8 @@ class HttpConnection(asyncio.Protocol):
         self._unsent_bytes = unsent
         left = self._heard_at + self._silence_seconds - now
         if left <= 0:
-            self._broke(f"said nothing for {self._silence_seconds:g} seconds")
+            says = f"said nothing for {self._silence_seconds:g} seconds"
+            self._broke(says, timed_out=True)
         else:
             self._silence = self._loop.call_later(left, self._check_silence)
 

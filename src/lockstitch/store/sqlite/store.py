@@ -129,6 +129,31 @@ class SqliteStore:
     async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
         await self._do(lambda writing: writing.append(claim, after, records))
 
+    # The same in one transaction, for what is written by one process, once
+
+    async def begin_conversation(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        last: bool,
+    ) -> Claim | None:
+        self._check_open()
+
+        def undo(writing: Writing, claim: Claim | None) -> None:
+            if claim is not None:
+                writing.release(claim)
+
+        return await self._writer.do_or_undo(
+            lambda writing: writing.begin_conversation(conversation, owner, seconds, records, last),
+            undo,
+        )
+
+    async def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+        await self._do(lambda writing: writing.append_last(claim, after, records))
+
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:
         await self._do(lambda writing: writing.replace(conversation, records))
 

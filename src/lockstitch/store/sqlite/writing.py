@@ -136,6 +136,19 @@ class Writing:
         self._execute(QUERIES["claim"], (owner, token, head.until, head.id))
         return Claim(conversation, owner, token, head.length)
 
+    def begin_conversation(
+        self, conversation: str, owner: str, seconds: float, records: Sequence[Record], last: bool
+    ) -> Claim | None:
+        """Claim a conversation that is new, and append its first records; ``last``: they are all.
+        None, and nothing is done, if there is one of that name."""
+        if self._head(conversation) is not None:
+            return None
+        claim = self.claim(conversation, owner, seconds)
+        self.append(claim, 0, records)
+        if last:
+            self.release(claim)
+        return claim
+
     def renew(self, claim: Claim, seconds: float) -> None:
         head = self._held(claim)
         head.until = self._moment + seconds
@@ -206,6 +219,10 @@ class Writing:
                 (head.id, record.seq, at, written, record.payload, body, large, names)
             )
         head.length = seq
+
+    def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+        self.append(claim, after, records)
+        self.release(claim)
 
     def replace(self, conversation: str, records: Sequence[Record]) -> None:
         self.flush()

@@ -110,9 +110,7 @@ def response(id: str, *items: Any, status: str = "completed", **more: Any) -> di
     return {"id": id, "object": "response", "status": status, "output": list(items), **more}
 
 
-def told_by(
-    id: str, *items: Any, ending: str = "completed", **more: Any
-) -> list[dict[str, Any]]:
+def told_by(id: str, *items: Any, ending: str = "completed", **more: Any) -> list[dict[str, Any]]:
     """The events of one response, with a delta for each item."""
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": response(id, status="in_progress", **more)},

@@ -105,7 +105,8 @@ def test_another_upstream_gets_everything_and_nothing_that_is_not_its():
         async with provider() as one, provider() as two:
             names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
             async with gateway(*names) as gw:
-                thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+                sealed = {"summary": [], "encrypted_content": "e"}
+                thought = {"type": "reasoning", "id": "rs_1", **sealed}
                 one.then(streaming("resp_1", thought, call("call_1", "fc_1")))
                 await gw.ask(input=[user("a")])
                 one.then(raw(b"{}", status=503, kind="application/json"))
@@ -267,57 +268,59 @@ def staged(stage, up, gw):
 def test_a_request_ends_at_every_stage_and_leaves_nothing_behind(stage, how, over):
     async def main():
         before = open_files()
-        async with provider() as up:
-            async with gateway(
+        async with (
+            provider() as up,
+            gateway(
                 upstream(up, transport="http", retries=1),
                 limits=replace(QUICK, unattended_seconds=0.3),
-            ) as gw:
-                go = staged(stage, up, gw)
-                body = {"model": "m", "input": "x", "previous_response_id": "resp_0"}
+            ) as gw,
+        ):
+            go = staged(stage, up, gw)
+            body = {"model": "m", "input": "x", "previous_response_id": "resp_0"}
+            if over == "http":
+                reader, writer = await gw.talk()
+                sent = encoded({**body, "stream": True})
+                writer.write(
+                    b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+                    b"content-length: %d\r\n\r\n" % len(sent) + sent
+                )
+            else:
+                ws = await gw.socket()
+                await ws.send_json({"type": "response.create", **body})
+            await until(lambda: gw.world.running)
+            await asyncio.sleep(0.05)
+            running = list(gw.world.running)
+            if how == "cancel":
+                # As the server does with whoever has not ended when it closes.
+                for connection in gw.gateway._listener._server.connections:
+                    connection._task_handler.cancel()
+            elif how != "stop":
                 if over == "http":
-                    reader, writer = await gw.talk()
-                    sent = encoded({**body, "stream": True})
-                    writer.write(
-                        b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
-                        b"content-length: %d\r\n\r\n" % len(sent) + sent
-                    )
+                    writer.transport.abort()
                 else:
-                    ws = await gw.socket()
-                    await ws.send_json({"type": "response.create", **body})
-                await until(lambda: gw.world.running)
-                await asyncio.sleep(0.05)
-                running = list(gw.world.running)
-                if how == "cancel":
-                    # As the server does with whoever has not ended when it closes.
-                    for connection in gw.gateway._listener._server.connections:
-                        connection._task_handler.cancel()
-                elif how != "stop":
-                    if over == "http":
-                        writer.transport.abort()
-                    else:
-                        ws._response.connection.transport.abort()
-                if how in ("stop", "both"):
-                    for one in running:
-                        one.stop("It is over.")
-                await asyncio.sleep(0.02)
-                go.set()
-                gw.store.delay = None
-                if how == "stop" and over == "http":
-                    told = await reader.read()
-                    assert told.count(b"HTTP/1.1 ") == 1
-                    if b"text/event-stream" in told:
-                        assert told.endswith(b"\n\n\r\n0\r\n\r\n")
-                        assert b"response.failed" in told or b"response.completed" in told
-                elif how == "stop":
-                    end = await next_end(ws)
-                    assert end["type"] in ("error", "response.failed", "response.completed")
-                await until(lambda: not gw.world.running)
-                await until(lambda: not gw.store.claimed)
-                assert len(gw.world.runs) == 0
-                if over == "http":
-                    writer.close()
-                else:
-                    await ws.close()
+                    ws._response.connection.transport.abort()
+            if how in ("stop", "both"):
+                for one in running:
+                    one.stop("It is over.")
+            await asyncio.sleep(0.02)
+            go.set()
+            gw.store.delay = None
+            if how == "stop" and over == "http":
+                told = await reader.read()
+                assert told.count(b"HTTP/1.1 ") == 1
+                if b"text/event-stream" in told:
+                    assert told.endswith(b"\n\n\r\n0\r\n\r\n")
+                    assert b"response.failed" in told or b"response.completed" in told
+            elif how == "stop":
+                end = await next_end(ws)
+                assert end["type"] in ("error", "response.failed", "response.completed")
+            await until(lambda: not gw.world.running)
+            await until(lambda: not gw.store.claimed)
+            assert len(gw.world.runs) == 0
+            if over == "http":
+                writer.close()
+            else:
+                await ws.close()
         assert open_files() <= before + 1
 
     run(main())

@@ -94,7 +94,8 @@ def test_whatever_the_pieces_all_is_shown_as_it_came_and_written_down(sizes):
         assert one.seen.body == body
         kept = await one.exchanges.exchange("t", "resp_1")
         assert kept.ending is Ending.COMPLETED
-        assert [json.loads(item) for item in kept.said] == [message(), call(), message("more", "msg_2")]
+        said = [message(), call(), message("more", "msg_2")]
+        assert [json.loads(item) for item in kept.said] == said
         assert kept.answered.numbers == [4, 7, 10]
         assert one.store.claimed == {}
 

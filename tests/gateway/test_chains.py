@@ -100,7 +100,7 @@ class Model:
     def say(self, parent, texts, made, ending, thinks):
         """One exchange behind ``parent``: outputs of what is open there, texts, and an answer."""
         self.count += 1
-        id = f"resp_{self.count}"
+        name = f"resp_{self.count}"
         answers = [PAIRS[family][1](key) for family, key in self.open[parent]]
         items = [*answers, *(user(text) for text in texts)]
         calls = [(family, f"call_{self.count}_{n}") for n, family in enumerate(made)]
@@ -110,12 +110,12 @@ class Model:
         if thinks:
             thought = {"type": "reasoning", "id": f"rs_{self.count}", "summary": []}
             said.insert(0, {**thought, "encrypted_content": "e"})
-        self.exchanges[id] = exchange(
-            id, items, said, base=parent, ending=ending, anchored=parent is not None
+        self.exchanges[name] = exchange(
+            name, items, said, base=parent, ending=ending, anchored=parent is not None
         )
-        self.contexts[id] = [*self.contexts[parent], *items, *said]
-        self.open[id] = calls
-        return id
+        self.contexts[name] = [*self.contexts[parent], *items, *said]
+        self.open[name] = calls
+        return name
 
 
 exchanges = st.lists(
@@ -147,9 +147,8 @@ def test_a_replay_of_any_tip_of_any_tree_is_what_a_strict_provider_held(steps, d
         parent = parents[at % len(parents)]
         if parent is not None and not model.exchanges[parent].continues:
             parent = None
-        if not texts and not model.open[parent]:
-            texts = ["hi"]
-        model.say(parent, texts, made, ending, thinks)
+        asks = texts or ([] if model.open[parent] else ["hi"])
+        model.say(parent, asks, made, ending, thinks)
     for tip, one in model.exchanges.items():
         if not one.continues:
             with pytest.raises(ChainUnknown):

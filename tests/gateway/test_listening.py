@@ -66,7 +66,9 @@ FORGED = {
     ),
     "chunks misspelled": request("transfer-encoding: xchunked", body=b"0\r\n\r\n"),
     "chunks with a vertical tab": request("transfer-encoding: \x0bchunked", body=b"0\r\n\r\n"),
-    "a chunk whose size is none": request("transfer-encoding: chunked", body=b"zz\r\n{}\r\n0\r\n\r\n"),
+    "a chunk whose size is none": request(
+        "transfer-encoding: chunked", body=b"zz\r\n{}\r\n0\r\n\r\n"
+    ),
     "a chunk with a sign": request("transfer-encoding: chunked", body=b"+2\r\n{}\r\n0\r\n\r\n"),
     "a chunk that is longer than it says": request(
         "transfer-encoding: chunked", body=b"2\r\n{}XX\r\n0\r\n\r\n"
@@ -98,7 +100,7 @@ def test_no_forged_request_smuggles_another(name):
             # Then it was a second request in good form, and the first one was answered.
             assert name in ("two equal lengths",), (name, statuses(told))
         for status in statuses(told)[:1]:
-            assert status in (200, 400) or status >= 500 and False, (name, status)
+            assert status in (200, 400), (name, status)
         # And the gateway lives.
         assert (await gw.ask(input="x"))["http"] == 200
 
@@ -172,14 +174,13 @@ def test_a_second_head_that_comes_byte_by_byte_is_not_waited_for():
         while asyncio.get_running_loop().time() - began < 2.5 and not closed:
             writer.write(b"G" if writer.transport.get_write_buffer_size() == 0 else b"")
             await asyncio.sleep(0.02)
-            with pytest.MonkeyPatch.context():
-                try:
-                    async with asyncio.timeout(0.001):
-                        while await reader.read(65536):
-                            pass
-                        closed = True
-                except (TimeoutError, ConnectionError) as error:
-                    closed = isinstance(error, ConnectionError)
+            try:
+                async with asyncio.timeout(0.001):
+                    while await reader.read(65536):
+                        pass
+                    closed = True
+            except (TimeoutError, ConnectionError) as error:
+                closed = isinstance(error, ConnectionError)
         assert closed
         writer.close()
 
@@ -246,9 +247,8 @@ def test_a_packed_body_is_unpacked_only_up_to_the_limit():
         )
         assert statuses(await said_to(gw, sent)) == [413]
         small = gzip.compress(BODY)
-        sent = request(
-            f"content-length: {len(small)}", "content-encoding: gzip", "connection: close", body=small
-        )
+        length = f"content-length: {len(small)}"
+        sent = request(length, "content-encoding: gzip", "connection: close", body=small)
         assert statuses(await said_to(gw, sent)) == [200]
         assert up.asked[-1].body == BODY
         assert "content-encoding" not in up.asked[-1].request.headers
@@ -294,7 +294,7 @@ def test_connections_that_come_and_go_leave_nothing_behind():
     async def work(up, gw):
         before = open_files()
         for n in range(60):
-            reader, writer = await gw.talk()
+            _, writer = await gw.talk()
             if n % 3:
                 writer.write(request(f"content-length: {len(BODY)}")[:n])
             writer.transport.abort()

@@ -21,9 +21,7 @@ from tests.generated import examples
 
 
 @settings(max_examples=examples(40))
-@given(
-    st.text(), st.booleans(), st.none() | st.text(), st.booleans(), st.floats(0, 1e10)
-)
+@given(st.text(), st.booleans(), st.none() | st.text(), st.booleans(), st.floats(0, 1e10))
 def test_what_was_asked_is_read_as_it_was_written(upstream, local, base, stored, created):
     note = AskedNote(upstream=upstream, local=local, base=base, stored=stored, created=created)
     assert asked_note(written(note)) == note

@@ -68,7 +68,7 @@ def test_what_the_base_holds_and_what_is_kept_are_what_the_client_sent(data):
 
 
 @settings(max_examples=examples(50))
-@given(items.filter(lambda found: alike(found)), items, items)
+@given(items.filter(alike), items, items)
 def test_a_history_that_goes_on_is_found_to_do_so(sent, said, more):
     prefixes = Prefixes()
     _, _, state = prefixes.find("t", sent)

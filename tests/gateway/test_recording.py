@@ -1,4 +1,4 @@
-"""Facts on their way into the journal: in order, in groups, and nothing is promised that is not so."""
+"""Facts on their way into the journal: in order, in groups, and no promise is broken."""
 
 from __future__ import annotations
 

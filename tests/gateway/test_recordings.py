@@ -1,4 +1,4 @@
-"""What is heard becomes facts, in the order of the response, and is durable when it is said to be."""
+"""What is heard becomes facts, in the order of the response, and durable when it says so."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from tests.generated import examples
 
 
 class Kept:
-    def __init__(self, items=(user(),)):
+    def __init__(self, items=None):
         self.store = Faulty()
         self.exchanges = Exchanges(self.store)
         note = AskedNote(upstream="up")
-        self.recording = Recording(self.exchanges, "t", note, [encoded(item) for item in items])
+        self.recording = Recording(
+            self.exchanges, "t", note, [encoded(item) for item in items or [user()]]
+        )
 
     async def found(self, id="resp_1"):
         return await self.exchanges.exchange("t", id)

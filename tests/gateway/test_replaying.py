@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 import lockstitch
 from lockstitch.gateway.asked import read
@@ -20,8 +21,6 @@ def replaying(work, *, state="upstream"):
     async def main():
         exchanges = Exchanges(Faulty())
         told = ONE if state == "upstream" else TWO
-        from msgspec.structs import replace
-
         to = Reached(replace(told, name="up", url="http://127.0.0.1:1"), QUICK, keyed=False)
         await work(exchanges, Replaying(exchanges, "t"), to)
         await to.close()

@@ -9,11 +9,13 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
+from lockstitch.gateway import logs
+from lockstitch.gateway.config.model import Config, LogSettings
 from lockstitch.gateway.server import Gateway
 from tests.gateway.building import (
     QUICK,
+    Faulty,
     both,
-    encoded,
     gateway,
     keys,
     message,
@@ -63,7 +65,7 @@ def test_a_key_of_ours_never_reaches_an_upstream():
             async with gw.client.post(
                 gw.url + path,
                 json={"model": "m", "input": "x", "messages": []},
-                headers={"authorization": "Bearer lsk_a", "x-api-key": "lsk_a", "cookie": "k=lsk_a"},
+                headers={"authorization": "Bearer lsk_a", "x-api-key": "lsk_a", "cookie": "lsk_a"},
             ) as told:
                 await told.read()
         ws = await gw.socket("lsk_a")
@@ -185,9 +187,7 @@ def test_another_configuration_is_gone_on_with_while_requests_run():
                 one.then(saying(told_by("resp_1", message()), pace=0.02))
                 running = asyncio.create_task(gw.stream(input="x", key="lsk_a"))
                 await until(lambda: one.asked)
-                config = replace(
-                    gw.world.config, upstreams=(upstream(two, "two"),), keys=keys("b")
-                )
+                config = replace(gw.world.config, upstreams=(upstream(two, "two"),), keys=keys("b"))
                 await gw.gateway.reload(config)
                 assert (await gw.ask(input="x", key="lsk_a"))["http"] == 401
                 assert (await gw.ask(input="x", key="lsk_b"))["http"] == 200
@@ -221,24 +221,20 @@ def test_a_request_that_is_tried_again_after_its_upstream_was_taken_out_ends_wel
 
 def test_a_gateway_that_drains_lets_what_runs_finish():
     async def main():
-        async with provider() as up:
-            async with gateway(upstream(up)) as gw:
-                up.then(saying(told_by("resp_1", message()), pace=0.03))
-                running = asyncio.create_task(gw.stream(input="x"))
-                await until(lambda: up.asked)
-                await gw.gateway.drain(5)
-                assert (await running)[-1]["type"] == "response.completed"
-                with pytest.raises(OSError, match=""):
-                    await gw.talk()
+        async with provider() as up, gateway(upstream(up)) as gw:
+            up.then(saying(told_by("resp_1", message()), pace=0.03))
+            running = asyncio.create_task(gw.stream(input="x"))
+            await until(lambda: up.asked)
+            await gw.gateway.drain(5)
+            assert (await running)[-1]["type"] == "response.completed"
+            with pytest.raises(ConnectionRefusedError):
+                await gw.talk()
 
     run(main())
 
 
 def test_a_gateway_can_be_drained_before_it_began_and_twice():
     async def main():
-        from lockstitch.gateway.config.model import Config
-        from tests.gateway.building import Faulty
-
         made = Gateway(Config(store="memory:", limits=QUICK), Faulty())
         await made.drain(0.1)
         await made.drain(0.1)
@@ -290,9 +286,6 @@ def test_many_requests_leave_nothing_behind():
 
 
 def test_requests_are_logged_without_what_they_say(capsys):
-    from lockstitch.gateway import logs
-    from lockstitch.gateway.config.model import LogSettings
-
     logs.configure(LogSettings(format="json"))
 
     async def work(up, gw):
@@ -308,4 +301,3 @@ def test_requests_are_logged_without_what_they_say(capsys):
     everything = written.out + written.err
     assert "private" not in everything
     assert "hush" not in everything
-    assert encoded("x")

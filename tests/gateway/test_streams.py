@@ -58,7 +58,9 @@ def test_a_head_goes_out_once():
 
 @settings(max_examples=examples(60))
 @given(
-    st.lists(st.sampled_from(["show", "hold", "release first", "release last", "turn"]), max_size=25)
+    st.lists(
+        st.sampled_from(["show", "hold", "release first", "release last", "turn"]), max_size=25
+    )
 )
 def test_events_are_seen_in_order_and_never_before_what_holds_them(steps):
     async def main():

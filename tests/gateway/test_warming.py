@@ -64,8 +64,8 @@ def test_a_warm_up_can_be_gone_on_from_without_a_word():
     async def work(up, gw):
         ws = await gw.socket()
         await ws.send_json({**WARM, "input": [user("a")]})
-        id = (await next_end(ws))["response"]["id"]
-        await ws.send_json({**WARM, "generate": True, "input": [], "previous_response_id": id})
+        warm = (await next_end(ws))["response"]["id"]
+        await ws.send_json({**WARM, "generate": True, "input": [], "previous_response_id": warm})
         assert (await next_end(ws))["type"] == "response.completed"
         assert [item["content"] for item in up.asked[0].json["input"]] == ["a"]
         await ws.close()
@@ -77,9 +77,9 @@ def test_it_is_there_for_its_tenant_alone():
     async def work(up, gw):
         one, two = await gw.socket("lsk_a"), await gw.socket("lsk_b")
         await one.send_json({**WARM, "input": [user("secret")]})
-        id = (await next_end(one))["response"]["id"]
+        warm = (await next_end(one))["response"]["id"]
         for generate in (True, False):
-            await two.send_json({**WARM, "generate": generate, "previous_response_id": id})
+            await two.send_json({**WARM, "generate": generate, "previous_response_id": warm})
             assert (await next_end(two))["type"] == "error"
         assert up.asked == []
         await one.close()

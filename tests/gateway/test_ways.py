@@ -59,9 +59,8 @@ def test_a_body_is_posted_as_it_is():
 
 def test_a_frame_is_posted_as_a_body_that_is_streamed():
     async def work(up, one):
-        frame = encoded(
-            {"type": "response.create", "stream_id": "a", "model": "m", "input": "x", "store": False}
-        )
+        body = {"model": "m", "input": "x", "store": False}
+        frame = encoded({"type": "response.create", "stream_id": "a", **body})
         heard = Heard()
         given = [("Content-Type", "text/plain"), ("content-length", "999"), ("x", "1")]
         await OverHttp(from_frame=True).ask(one, frame, given, heard)

@@ -131,8 +131,11 @@ class Gateway:
         return await self._within_allowance(request, caller)
 
     async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        if request.path == "/v1/responses":
+        parts = _parts(request)
+        if parts == ["responses"]:
             return await converse(self.world, caller, request, self._frame_ended)
+        if self.world.keyring and _is_guarded(parts):
+            return refused(caller, _no_such_path(request))
         return await passing.sockets(self.world, caller, request)
 
     async def _within_allowance(

@@ -33,7 +33,10 @@ CHAT = [
 ]
 MESSAGES = [
     {"role": "user", "content": "hi"},
-    {"role": "assistant", "content": [{"type": "tool_use", "id": "tu_1", "name": "t", "input": {}}]},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "tu_1", "name": "t", "input": {}}],
+    },
     {"role": "user", "content": "on"},
 ]
 HISTORIES = pytest.mark.parametrize(
@@ -74,7 +77,8 @@ def test_a_broken_history_is_refused_in_the_form_of_its_api(path, history):
         assert status == 400
         told = json.loads(body)
         assert ("type" in told) == (path == "/messages")
-        assert history[1].get("tool_calls", history[1]["content"])[0]["id"] in told["error"]["message"]
+        made = history[1].get("tool_calls", history[1]["content"])
+        assert made[0]["id"] in told["error"]["message"]
         assert up.asked == []
 
     served(work, up_guard="refuse")

@@ -170,7 +170,7 @@ def test_a_client_that_goes_away_before_an_answer_leaves_nothing_behind():
             return web.Response(body=b"late")
 
         up.then(waits)
-        reader, writer = await gw.talk()
+        _, writer = await gw.talk()
         writer.write(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
         await until(lambda: up.asked)
         writer.transport.abort()

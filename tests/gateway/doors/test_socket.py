@@ -10,6 +10,7 @@ import pytest
 from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
+from lockstitch.gateway.doors.socket import Shared
 from lockstitch.gateway.streams import Log
 from tests.gateway.building import (
     NOT_FOUND,
@@ -158,7 +159,7 @@ def test_frames_that_are_none_are_refused_and_the_connection_lives():
 @TRANSPORTS
 def test_a_request_that_fails_in_the_journal_is_answered_and_the_lane_goes_on(transport):
     async def main():
-        async with both(up_transport=transport) as (up, gw):
+        async with both(up_transport=transport) as (_, gw):
             ws = await gw.socket()
             gw.store.fails = lambda kind, name: kind == "read"
             await ws.send_json(create(input="x", previous_response_id="resp_9", stream_id="a"))
@@ -455,8 +456,6 @@ def test_a_reconnecting_upstream_leaves_nothing_behind(transport):
                 await ws.send_json(create(input="x"))
                 assert (await next_end(ws))["type"] == "response.failed"
             gc.collect()
-            from lockstitch.gateway.doors.socket import Shared
-
             left = [one for one in gc.get_objects() if isinstance(one, Shared)]
             assert len(left) <= 2
             await ws.close()
@@ -544,9 +543,10 @@ def test_a_key_has_its_limits_on_a_connection():
 def test_what_another_key_made_is_not_there_on_a_connection():
     async def main():
         for transport in ("http", "both"):
-            async with both(
-                up_transport=transport, keys=keys("a", "b"), unknown_chains="pass"
-            ) as (up, gw):
+            async with both(up_transport=transport, keys=keys("a", "b"), unknown_chains="pass") as (
+                up,
+                gw,
+            ):
                 up.then(streaming("resp_1", call()))
                 await gw.ask(input="x", key="lsk_a")
                 asked = len(up.asked)
@@ -652,8 +652,10 @@ def test_no_spelling_of_the_path_leads_past_the_gateway(path):
             await reader.readuntil(b"\r\n\r\n")
             # A frame whose mask is zero.
             text = json.dumps(create(input=[output()], previous_response_id="resp_1")).encode()
-            head = b"\x81" + bytes([0x80 | len(text)]) if len(text) < 126 else (
-                b"\x81\xfe" + len(text).to_bytes(2, "big")
+            head = (
+                b"\x81" + bytes([0x80 | len(text)])
+                if len(text) < 126
+                else (b"\x81\xfe" + len(text).to_bytes(2, "big"))
             )
             writer.write(head + bytes(4) + text)
             await asyncio.sleep(0.1)

@@ -164,7 +164,7 @@ async def _soaked(soak: Soak, sample: Sample) -> None:
             findings.is_wrong("client failed", f"{task.get_name()} does not end")
             task.cancel()
     await asyncio.gather(*living, return_exceptions=True)
-    soak.growth = Growth.of(measured)
+    soak.growth = Growth.of(measured, options.workers)
     soak.store_bytes = await soak.kept.size()
     for problem in soak.growth.problems():
         findings.is_wrong("leak", problem)

@@ -37,6 +37,8 @@ def run(work: Coroutine[Any, Any, Any], *, quiet: bool = True, collect: bool = T
     """Run a coroutine to its end. What a callback of the loop raised fails the test, and so does
     a task that is left behind. ``collect``: errors that nobody looked at, too."""
     raised: list[dict[str, Any]] = []
+    if gc.get_freeze_count() == 0:
+        gc.freeze()  # what is there for good need not be looked through each time
 
     async def bounded() -> Any:
         loop = asyncio.get_running_loop()
@@ -55,7 +57,7 @@ def run(work: Coroutine[Any, Any, Any], *, quiet: bool = True, collect: bool = T
     return asyncio.run(bounded())
 
 
-async def tasks_left(seconds: float = 1.0) -> list[str]:
+async def tasks_left(seconds: float = 2.0) -> list[str]:
     """The other tasks that do not end by themselves within a moment."""
     me = asyncio.current_task()
     ends = asyncio.get_running_loop().time() + seconds

@@ -76,7 +76,7 @@ class Trying:
 EVENTS = told_by("resp_1", message(), call(), message("more", "msg_2"))
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(1, 400), max_size=12))
 def test_whatever_the_pieces_all_is_shown_as_it_came_and_written_down(sizes):
     async def main():
@@ -305,7 +305,7 @@ hostile = st.lists(
 )
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(hostile, st.booleans())
 def test_events_of_any_shape_are_heard_without_an_error(events, framed):
     async def main():

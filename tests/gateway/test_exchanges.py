@@ -33,7 +33,7 @@ notes = st.builds(
 )
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(50))
 @given(
     notes,
     st.lists(responses_items(), max_size=6),
@@ -61,7 +61,7 @@ def test_what_was_kept_is_what_was_asked_and_said(note, items, said, ending):
     assert found.length == len(facts) + 1
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(50))
 @given(hostile_items)
 def test_an_item_of_any_shape_is_an_item_or_says_that_it_is_none(item):
     try:

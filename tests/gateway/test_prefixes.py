@@ -33,7 +33,7 @@ def alike(history):
     return [likeness(item) for item in history if item.get("type") != "reasoning"]
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_what_the_base_holds_and_what_is_kept_are_what_the_client_sent(data):
     prefixes = Prefixes()

@@ -175,7 +175,7 @@ def test_an_exchange_that_was_given_up_at_once_touches_no_store():
     run(main())
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(st.lists(st.sampled_from(["item", "durable", "turn", "close"]), max_size=14), st.booleans())
 def test_facts_are_written_in_order_however_they_come(steps, fails):
     async def main():

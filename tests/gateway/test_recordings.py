@@ -38,7 +38,7 @@ def ended(recording, *items, type="response.completed", number=9):
     recording.ended(type, number, Raw(encoded(response("resp_1", *items))))
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(st.permutations(range(4)), st.integers(0, 4), st.booleans())
 def test_items_are_kept_in_the_order_of_the_response(order, heard, indexed):
     items = [message("a", "m0"), call("c1", "f1"), message("b", "m2"), call("c2", "f3")]

@@ -54,7 +54,7 @@ def test_what_was_deleted_is_heard_by_nobody():
     assert runs.size == 0
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(
     st.lists(
         st.tuples(

@@ -56,7 +56,7 @@ def test_a_head_goes_out_once():
     run(main())
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(
     st.lists(
         st.sampled_from(["show", "hold", "release first", "release last", "turn"]), max_size=25

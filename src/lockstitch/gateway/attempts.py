@@ -26,6 +26,7 @@ from lockstitch.gateway.events import (
     as_sse,
     body_of,
     delta_in,
+    delta_in_frame,
     lone,
     peeked,
     with_response,
@@ -135,9 +136,21 @@ class Attempt:
         if (
             block is None
             or self._told is not None
-            or self._splitter.waits
+            or self._splitter.rest
             or self.outcome.done()
             or not self.stream.pass_on(chunk, block)
+        ):
+            return False
+        self.pieces += 1
+        return True
+
+    def passed_frame(self, payload: bytes) -> bool:
+        """The same for the payload of a frame."""
+        block = delta_in_frame(payload)
+        if (
+            block is None
+            or self.outcome.done()
+            or not self.stream.pass_on(payload, block, framed=True)
         ):
             return False
         self.pieces += 1
@@ -154,7 +167,7 @@ class Attempt:
         events: Sequence[Heard]
         if self._framed:
             block, events = None, (Heard(peeked(data), data),)
-        elif not self._splitter.waits and (one := lone(data)) is not None:
+        elif not self._splitter.rest and (one := lone(data)) is not None:
             block, events = data, (one,)
         else:
             try:

@@ -117,24 +117,37 @@ def delta_in(chunk: bytes) -> bytes | None:
     return block
 
 
+_DELTA_FRAME: Final = re.compile(rb'\{"type": ?"(response\.[a-z_.]+\.delta)",').match
+
+
+def delta_in_frame(payload: bytes) -> bytes | None:
+    """The event of a frame as a block of lines, if it is a delta that belongs to no lane; None if
+    it may be anything else."""
+    found = _DELTA_FRAME(payload)
+    if (
+        found is None
+        or payload.find(b'"stream_id"') >= 0
+        or _LINE_FEED in payload
+        or _CARRIAGE_RETURN in payload
+    ):
+        return None
+    return b"event: %b\ndata: %b\n\n" % (found[1], payload)
+
+
 class Splitter:
     """One SSE stream, as it comes in pieces of any size."""
 
-    __slots__ = ("_looked", "_rest")
+    __slots__ = ("_looked", "rest")
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self.rest = bytearray()
+        """The beginning of an event whose end has not come."""
         self._looked = 0
         """How much of the rest is known to hold no end of an event."""
 
-    @property
-    def waits(self) -> bool:
-        """Is there the beginning of an event?"""
-        return bool(self._rest)
-
     def feed(self, piece: bytes) -> tuple[bytes, list[Heard]]:
         """The bytes of the events that are whole now, and the events. Comments have bytes too."""
-        rest = self._rest
+        rest = self.rest
         if rest:
             rest += piece
             end = _end(rest, max(self._looked - LONGEST_END_BYTES, 0))
@@ -156,7 +169,7 @@ class Splitter:
         return piece, _split(piece)
 
     def _wait(self) -> None:
-        self._looked = len(self._rest)
+        self._looked = len(self.rest)
         if self._looked > LARGEST_EVENT_BYTES:
             raise EventTooLarge(f"An event is larger than {LARGEST_EVENT_BYTES:,} bytes")
 

@@ -28,12 +28,14 @@ CLOSE_SECONDS: Final = 1.0
 class Connection(RequestHandler):
     """One client's connection. One that asks for nothing in time is closed."""
 
-    __slots__ = ("_first", "_listener")
+    __slots__ = ("_first", "_listener", "when_lost")
 
     def __init__(self, listener: Listener, server: web.Server, **more: Any) -> None:
         super().__init__(server, **more)
         self._listener = listener
         self._first: asyncio.TimerHandle | None = None
+        self.when_lost: Callable[[], None] | None = None
+        """Called when the client has gone: whoever answers it sets this."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -55,6 +57,8 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self.arrived()
         self._listener.count -= 1
+        if self.when_lost is not None:
+            self.when_lost()
         super().connection_lost(exc)
 
 
@@ -83,6 +87,8 @@ class Listener:
             max_line_size=limits.header_bytes,
             max_field_size=limits.header_bytes,
             access_log=None,
+            # Nobody waits for the rest of a body that was refused.
+            lingering_time=0.0,
         )
         for one in sockets:
             listening = await loop.create_server(made, sock=one, ssl=ssl, backlog=BACKLOG)

@@ -21,6 +21,8 @@ def _nothing() -> None:
 class SseSink:
     """An HTTP response that is a stream of events."""
 
+    framed = False
+
     def __init__(
         self,
         request: web.BaseRequest,
@@ -115,11 +117,13 @@ class SseSink:
 class LaneSink:
     """A lane of a client's WebSocket."""
 
-    passes = None
+    framed = True
 
     def __init__(self, socket: ClientSocket, stream_id: str | None) -> None:
         self._socket = socket
         self._stream_id = stream_id
+        # What has a name is given it; what has none goes as it came.
+        self.passes: Callable[[bytes], None] | None = socket.send if stream_id is None else None
 
     def begin(self, status: int, headers: Headers) -> None:
         """A lane has no head."""
@@ -141,6 +145,7 @@ class UnseenSink:
     """For a client that asked for no stream: only the last event is of interest."""
 
     passes = None
+    framed = False
 
     def __init__(self) -> None:
         self.last: Heard | None = None

@@ -27,7 +27,10 @@ class Sink(Protocol):
     """Where a client's events go to: an HTTP response, or a lane of a WebSocket."""
 
     passes: Callable[[bytes], None] | None
-    """Takes events in the chunk of HTTP that they came in, where that is possible now."""
+    """Takes an event as it came from an upstream that speaks as the client does: in its chunk of
+    HTTP, or in the payload of its frame. None where that is not possible now."""
+    framed: bool
+    """Does the client speak WebSocket?"""
 
     def begin(self, status: int, headers: Headers) -> None: ...
 
@@ -139,18 +142,24 @@ class Stream:
             return
         self._out(block, events)
 
-    def pass_on(self, chunk: bytes, block: bytes) -> bool:
-        """Show an event, in the chunk that it came in, if nothing is in its way; was it shown?"""
-        passes = self.sink.passes
-        if passes is None or self._held or self.broken is not None:
-            return False
-        if self.shown is not Shown.MORE:
+    def pass_on(self, raw: bytes, block: bytes, *, framed: bool = False) -> bool:
+        """Show an event as it came, in its chunk or frame, if nothing is in its way. Was it shown?
+        ``block`` is the event as a block of lines."""
+        sink = self.sink
+        passes = sink.passes
+        if (
+            passes is None
+            or sink.framed is not framed
+            or self._held
+            or self.broken is not None
+            or self.shown is not Shown.MORE
+        ):
             return False
         self.events += 1
         self._passed = block
         if self.log is not None:
             self.log.add(block)
-        passes(chunk)
+        passes(raw)
         return True
 
     def hold(self, until: asyncio.Future[None]) -> None:

@@ -50,17 +50,6 @@ def kinds(request: dict[str, Any]) -> list[str]:
     ]
 
 
-def delivered(emulator: EmulatorThread) -> list[str]:
-    """The outputs of tools that were sent in a delta, or in the first request that had them all;
-    each names the call it is for."""
-    return [
-        item["call_id"]
-        for request in asked(emulator)
-        for item in request["input"]
-        if isinstance(item, dict) and item.get("type") == "function_call_output"
-    ]
-
-
 def told(emulator: EmulatorThread) -> list[dict[str, Any]]:
     """The events that the provider sent, in order."""
     found = []

@@ -65,13 +65,6 @@ class GatewayThread:
         self.stop()
         self.start()
 
-    def metric(self, name: str) -> float:
-        """The sum of a metric over its labels."""
-        assert self.gateway is not None
-        page = self.gateway.world.metrics.exposition()[0].decode()
-        lines = [line for line in page.splitlines() if line.startswith(f"lockstitch_{name}")]
-        return sum(float(line.rpartition(" ")[2]) for line in lines)
-
     def running(self) -> int:
         """How many answers are under way."""
         assert self.gateway is not None

@@ -95,8 +95,8 @@ def test_a_tool_is_called_and_answered(mending, emulator, websocket):
     assert played(mending, emulator, websocket=websocket, store=True, forgets=False) == SAID
 
     if mending.config.upstreams[0].state == "gateway":
-        assert [item.get("call_id") for item in asked(emulator)[-1]["input"][1:3]] == ["call_1"] * 2
-        assert len(asked(emulator)[-1]["input"]) in (5, 6)
+        # The plugin repeats what the model said, too; that is its own to say.
+        assert kinds(asked(emulator)[-1]) == [*WHOLE[:-1], "assistant", "user"]
 
 
 @pytest.mark.parametrize("websocket", [False, True])

@@ -421,9 +421,9 @@ def test_a_handler_that_is_cancelled_leaves_nothing_behind():
 def test_what_is_kept_of_ended_streams_is_bounded_by_what_it_really_takes():
     async def main():
         async with both() as (up, gw):
-            most = 20_000
+            most = 8_000
             gw.world.runs = Runs(most)
-            for n in range(60):
+            for n in range(25):
                 up.then(streaming(f"resp_{n}", message("x" * 800)))
                 await gw.stream(input="x")
             kept = {id(log): log.size for log in gw.world.runs._ended.values()}
@@ -436,9 +436,9 @@ def test_what_is_kept_of_ended_streams_is_bounded_by_what_it_really_takes():
 def test_a_stream_that_was_tried_again_is_counted_once_it_has_its_size():
     async def main():
         async with both() as (up, gw):
-            most = 20_000
+            most = 8_000
             gw.world.runs = Runs(most)
-            for n in range(0, 40, 2):
+            for n in range(0, 24, 2):
                 up.then(saying(told_by(f"resp_{n}")[:2], then="cut"))
                 up.then(streaming(f"resp_{n + 1}", message("x" * 800)))
                 await gw.stream(input="x")
@@ -734,5 +734,35 @@ def test_no_spelling_of_a_path_goes_on_from_what_another_key_made(path):
             writer.close()
             assert told.split(b" ")[1] in (b"400", b"404"), told[:100]
             assert len(up.asked) == asked
+
+    run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_left_before_its_answer_began_is_not_answered_for_ever(streamed):
+    async def main():
+        async with both(limits=replace(QUICK, unattended_seconds=0.2)) as (up, gw):
+
+            async def drips(asked):
+                told = web.StreamResponse(headers={"content-type": "application/json"})
+                if not streamed:
+                    await told.prepare(asked.request)
+                while asked.request.transport is not None:
+                    if not streamed:
+                        await told.write(b" ")
+                    await asyncio.sleep(0.02)
+                raise ConnectionResetError
+
+            up.then(drips)
+            _, writer = await gw.talk()
+            body = encoded({"model": "m", "input": "x", "stream": streamed})
+            writer.write(
+                b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
+            )
+            await until(lambda: up.asked)
+            writer.transport.abort()
+            await until(lambda: not gw.world.running, seconds=3)
+            await until(lambda: up.gone)
 
     run(main())

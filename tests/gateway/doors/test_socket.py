@@ -434,7 +434,7 @@ def test_a_long_connection_does_not_keep_the_answers_it_gave(transport):
             gw,
         ):
             ws = await gw.socket()
-            for n in range(40):
+            for n in range(15):
                 up.then(streaming(f"resp_{n}", message("x" * 2000)))
                 await ws.send_json(create(input="x"))
                 await next_end(ws)
@@ -451,7 +451,7 @@ def test_a_reconnecting_upstream_leaves_nothing_behind(transport):
     async def main():
         async with both(up_transport="both", up_retries=0) as (up, gw):
             ws = await gw.socket()
-            for n in range(10):
+            for n in range(6):
                 up.then(saying(told_by(f"resp_{n}", message())[:4], then="cut"))
                 await ws.send_json(create(input="x"))
                 assert (await next_end(ws))["type"] == "response.failed"

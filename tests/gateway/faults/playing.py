@@ -193,7 +193,8 @@ class Play:
         """The event is here: it must be in the journal already."""
         if event["type"] == "response.output_item.done":
             item = event["item"]
-            if item["type"].endswith("_call"):
+            # One that broke off half-way is no call: nobody can act on it.
+            if item["type"].endswith("_call") and item["status"] == "completed":
                 assert await self.store.find(Name(Naming.ITEM, item["id"])), event
                 self.shown += 1
         elif event["type"] in TERMINAL:

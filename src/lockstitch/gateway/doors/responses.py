@@ -8,6 +8,7 @@ from lockstitch.gateway.answering import Answering
 from lockstitch.gateway.asked import Api, Asked, read
 from lockstitch.gateway.exchanges import Kept
 from lockstitch.gateway.lines import Line
+from lockstitch.gateway.listening import Connection
 from lockstitch.gateway.passing import Whole, target_of, told
 from lockstitch.gateway.sinks import SseSink, UnseenSink
 from lockstitch.gateway.streams import Log, Stream
@@ -56,11 +57,7 @@ async def respond(
     sink = UnseenSink()
     stream = Stream(sink, visible=False)
     answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), None))
-    world.running.add(answering)
-    try:
-        whole = await answering.run()
-    finally:
-        world.running.discard(answering)
+    whole = await _run(world, request, answering)
     if whole is None and sink.last is not None:
         whole = Whole(200, JSON, bytes(sink.last.event.response))
     assert whole is not None
@@ -80,13 +77,25 @@ async def _streamed(
     stream = Stream(sink, Log())
     answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), sink))
     sink.when_lost = answering.left
-    world.running.add(answering)
     world.metrics.streams.inc()
     try:
-        whole = await answering.run()
+        whole = await _run(world, request, answering)
     finally:
-        world.running.discard(answering)
         world.metrics.streams.dec()
         world.metrics.events.inc(stream.events)
         caller.events = stream.events
     return await sink.finish() if whole is None else told(caller, whole)
+
+
+async def _run(world: World, request: web.BaseRequest, answering: Answering) -> Whole | None:
+    """The answer. A client that goes away before anything of it was written is noticed, too."""
+    connection = request.protocol
+    world.running.add(answering)
+    if isinstance(connection, Connection):
+        connection.when_lost = answering.left
+    try:
+        return await answering.run()
+    finally:
+        world.running.discard(answering)
+        if isinstance(connection, Connection):
+            connection.when_lost = None

@@ -41,6 +41,7 @@ ABNORMAL: Final = 1006
 _NO_CODE: Final = 1005
 """RFC 6455, 7.4.1: it was closed without saying why."""
 
+_TEXT: Final = picows.WSMsgType.TEXT
 _STATUS: Final = re.compile(rb"HTTP/1\.\d (\d{3})")
 
 
@@ -175,14 +176,19 @@ class UpstreamSocket(picows.WSListener):
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         self._heard_at = self._loop.time()
         self._pinged = False
-        if self._hearing is None or self._end is not None:
+        hearing = self._hearing
+        if hearing is None or self._end is not None:
             if frame.msg_type == picows.WSMsgType.CLOSE:
                 transport.disconnect()
             return
         if frame.rsv1 or frame.rsv2 or frame.rsv3:
             self._refuse(1002, "a frame has bits of an extension that was not agreed on")
-        elif frame.msg_type == picows.WSMsgType.TEXT and frame.fin and not self._in_parts:
-            self._tell(frame.get_payload_as_bytes())
+        elif frame.msg_type == _TEXT and frame.fin and not self._in_parts:
+            payload = frame.get_payload_as_bytes()
+            if self._paused or self._held:
+                self._held.append(payload)
+            else:
+                hearing.frame(payload)
         else:
             self._unusual_frame(transport, frame)
 

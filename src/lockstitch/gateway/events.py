@@ -198,7 +198,11 @@ def _split(block: bytes) -> list[Heard]:
     heard: list[Heard] = []
     start = 0
     for part in block.split(b"\n\n"):
-        data = _data(part)
+        at = part.find(b"data: {")
+        if at >= 0 and (at == 0 or part[at - 1] == _LINE_FEED) and part.find(b"\n", at) < 0:
+            data = part[at + 6 :]
+        else:
+            data = _data(part)
         if data:
             heard.append(Heard(peeked(data), data, start))
         start += len(part) + 2

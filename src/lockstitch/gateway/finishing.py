@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from lockstitch.core.facts import AnyFact, ItemCompleted
+from lockstitch.core.facts import AnyFact, Ending, ItemCompleted, ResponseOpened
 from lockstitch.dialects.reading import decoded
 from lockstitch.gateway.events import body_of, changed
 from lockstitch.gateway.exchanges import Kept, ended
@@ -33,11 +33,11 @@ def finished(
     numbers: Mapping[bytes, int] = NOTHING_HEARD,
 ) -> list[AnyFact]:
     """What is missing in an exchange whose response is over; nothing where it is not over, or
-    where the exchange has its end. ``numbers`` are those of the items' events that were heard,
-    ``last`` that of the last event. Raises `NotAnItem`."""
+    where the exchange has the end itself. ``numbers`` are those of the items' events that were
+    heard, ``last`` that of the last event. Raises `NotAnItem`."""
     body = body_of(response)
     ending = ENDING_OF_STATUS.get(body.status or "")
-    if ending is None or kept.ending is not None or body.id != kept.id:
+    if ending is None or body.id != kept.id or kept.ending not in (None, Ending.CUT):
         return []
     output = [bytes(item) for item in body.output or ()]
     for item in output:
@@ -50,7 +50,10 @@ def finished(
         response=Raw(_without_output(response)),
     )
     request = kept.request
+    # Whoever heard it stopped before its end, and wrote that down: it was lost, and is found.
+    found = [ResponseOpened(request=request, id=kept.id)] if kept.ending is Ending.CUT else []
     return [
+        *found,
         *(ItemCompleted(request=request, item=item) for item in new),
         *ended(request, ending, note),
     ]

@@ -51,11 +51,14 @@ class SseSink:
         self._beginning = asyncio.create_task(self._begin(status, headers))
 
     async def _begin(self, status: int, headers: Headers) -> None:
+        first = b"".join(self._early)
+        self._early.clear()
         try:
             client = await ClientStream.begin(
                 self._request,
                 status,
                 to_client(headers, self._request_id),
+                first=first,
                 high_water=self._unread_bytes,
                 low_water=self._unread_bytes // 4,
             )

@@ -61,8 +61,9 @@ class Log:
             self.size += len(block)
             if self.size > LARGEST_LOG_BYTES:
                 self.drop()
-        for tell in tuple(self._followers):  # one may stop while it is told
-            tell(block)
+        if self._followers:
+            for tell in tuple(self._followers):  # one may stop while it is told
+                tell(block)
 
     def end(self) -> None:
         self.over = True

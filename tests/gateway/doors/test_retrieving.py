@@ -862,7 +862,7 @@ def test_a_stream_ends_well_when_the_journal_goes_away(emulator):
     run(play())
 
 
-def test_a_response_that_cannot_be_written_down_is_told_all_the_same(emulator):
+def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
     async def play():
         made, body = await ask(emulator.base_url)
         odd = json.loads(body)
@@ -876,11 +876,12 @@ def test_a_response_that_cannot_be_written_down_is_told_all_the_same(emulator):
                 raise CannotWrite("The disk is full.")
 
             served.world.store.append = failing
-            found = await served.client().responses.retrieve(made["id"])
-            assert found.status == "completed"
+            with pytest.raises(openai.InternalServerError, match="journal"):
+                await served.client().responses.retrieve(made["id"])
             assert any("not written down" in note for note in served.callers[-1].notes)
             served.world.store.append = append
-            await served.client().responses.retrieve(made["id"])
+            found = await served.client().responses.retrieve(made["id"])
+            assert found.status == "completed"
             kept = await served.world.exchanges.exchange("anna", made["id"])
             assert kept.ending is Ending.COMPLETED
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from lockstitch.core.errors import LockstitchError
+from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.gateway.conversations import facts_of
 from lockstitch.gateway.doors.unknown import named
 from lockstitch.gateway.exchanges import Kept
@@ -72,14 +72,15 @@ async def write_end(
     *,
     last: int | None = None,
     numbers: Mapping[bytes, int] = NOTHING_HEARD,
-) -> None:
-    """Write down how a response ended, if an upstream shows it and nobody has."""
+) -> bool:
+    """Write down how a response ended, if an upstream shows it and nobody has. False, if it could
+    not be: then it must not be shown as ended."""
     tenant = caller.tenant
-    if kept.ending is not None or world.runs.is_running(tenant, kept.id):
-        return
+    if world.runs.is_running(tenant, kept.id):
+        return True
     try:
         if not finished(kept, response):
-            return
+            return True
         async with await world.exchanges.reopened(tenant, kept.id) as journal:
             now = kept_in(facts_of(journal))
             if isinstance(now, Kept):
@@ -87,7 +88,11 @@ async def write_end(
                 if facts:
                     await journal.append(*facts)
     except ConversationBusy:
-        return  # somebody is at it
+        pass  # somebody is at it
+    except (IllegalFact, NotAnItem) as error:
+        caller.note(f"the end of {kept.id} cannot be kept: {error}")
     except LockstitchError as error:
         # Whoever asks next writes it down.
         caller.note(f"the end of {kept.id} was not written down: {error}")
+        return False
+    return True

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Self
 
 from lockstitch.gateway.doors.reading import Newer, Reader
-from lockstitch.gateway.events import ITEM_DONE, TERMINAL, Heard, Splitter
+from lockstitch.gateway.events import ERROR, ITEM_DONE, TERMINAL, Heard, Splitter
 from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, first
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.sse import EventTooLarge
@@ -87,7 +87,7 @@ class Resumed:
             event = heard.event
             if event.type == ITEM_DONE and isinstance(event.sequence_number, int):
                 self.numbers[bytes(event.item)] = event.sequence_number
-            elif event.type in TERMINAL:
+            elif event.type in TERMINAL or event.type == ERROR:
                 self.last = heard
                 block = block[: heard.start]
                 self._over = True

@@ -27,7 +27,12 @@ from lockstitch.gateway.exchanges import Kept
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.listing import flag, page, paging, whole_number
 from lockstitch.gateway.passing import Whole, fetched, refused, told
-from lockstitch.gateway.refusals import Refusal, response_not_found, unreachable
+from lockstitch.gateway.refusals import (
+    Refusal,
+    journal_unavailable,
+    response_not_found,
+    unreachable,
+)
 from lockstitch.gateway.streams import Log
 from lockstitch.gateway.world import Caller, World
 
@@ -178,7 +183,8 @@ async def _asked(
         caller.note(f"{upstream.name} said {whole.status}: told from the journal")
         return None
     if whole.status == 200 and below != "/input_items":
-        await write_end(world, caller, kept, whole.body)
+        written = await write_end(world, caller, kept, whole.body)
+        return whole if written else journal_unavailable()
     return whole
 
 

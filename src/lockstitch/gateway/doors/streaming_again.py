@@ -11,6 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
+from lockstitch.core.facts import Ending
 from lockstitch.gateway import telling
 from lockstitch.gateway.doors.kept_responses import (
     asking_for,
@@ -111,11 +112,10 @@ class StreamAgain:
             await resumed.write_to(await self._begun())
             numbers |= resumed.numbers
             if resumed.last is not None:
-                await self._write_last(kept, resumed, numbers)
-                return True
+                return await self._write_last(kept, resumed, numbers)
             if resumed.whole:
                 break
-        if kept.ending is None:
+        if kept.ending in (None, Ending.CUT):
             await self._await_end(upstream, kept)
         return False
 
@@ -126,16 +126,21 @@ class StreamAgain:
         target = path_of(kept.id)
         return asking_for(self._request, self._caller, upstream, target, **changed)
 
-    async def _write_last(self, kept: Kept, resumed: Resumed, numbers: dict[bytes, int]) -> None:
+    async def _write_last(self, kept: Kept, resumed: Resumed, numbers: dict[bytes, int]) -> bool:
+        """Show the end, once it is written down; False if it cannot be."""
         assert resumed.last is not None
         event = resumed.last.event
         number = event.sequence_number if isinstance(event.sequence_number, int) else None
         response = bytes(event.response)
-        await write_end(self._world, self._caller, kept, response, last=number, numbers=numbers)
+        if not await write_end(
+            self._world, self._caller, kept, response, last=number, numbers=numbers
+        ):
+            return False
         if number is None or number > self._newer.number:
             reader = await self._begun()
             data = with_response(resumed.last.data, kept.asked.asked_for())
             await reader.write(as_sse(event.type, data))
+        return True
 
     async def _await_end(self, upstream: Reached, kept: Kept) -> None:
         """Wait for the end of a response whose upstream does not stream it. Raises `LineFailure`

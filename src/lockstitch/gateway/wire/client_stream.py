@@ -27,6 +27,12 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """Close without waiting, which the system tells the other side as a reset."""
 
 
+class _Response(web.StreamResponse):
+    """One whose head waits for the first piece of its body, to go out with it."""
+
+    _send_headers_immediately = False
+
+
 class ClientStream(Outlet):
     """One answer to one client. A handler begins it, and returns its `response` after the end."""
 
@@ -56,14 +62,16 @@ class ClientStream(Outlet):
         status: int,
         headers: Headers,
         *,
+        first: bytes = b"",
         high_water: int = HIGH_WATER_BYTES,
         low_water: int = LOW_WATER_BYTES,
     ) -> Self:
-        """Send the head. Headers about a single connection, and the length, are left out.
+        """Send the head, and with it the first piece of the body, if that is there. Headers about
+        a single connection, and the length, are left out.
 
         Raises `ConnectionError` if the client has gone away, `Unwritable` if a header cannot be
         sent; either leaves everything as it was."""
-        response = web.StreamResponse(status=status)
+        response = _Response(status=status)
         for name, value in written(headers, without=_OURS):
             response.headers.add(name, value)
         silent = request.method == "HEAD" or status in _NO_BODY
@@ -75,7 +83,11 @@ class ClientStream(Outlet):
             raise ConnectionResetError("The client went away before its answer began.")
         writer = await response.prepare(request)
         assert isinstance(writer, StreamWriter)
-        return cls(
+        if first and not silent:
+            await writer.write(first, drain=False)
+        else:
+            writer.send_headers()
+        stream = cls(
             transport,
             writer,
             response,
@@ -83,6 +95,8 @@ class ClientStream(Outlet):
             high_water=high_water,
             low_water=low_water,
         )
+        stream.check()
+        return stream
 
     def write(self, data: bytes) -> None:
         """Send a piece of the body, at once."""

@@ -84,6 +84,11 @@ class Outlet:
         if not self._full and transport.get_write_buffer_size() > self._high_water:
             self._fill()
 
+    def check(self) -> None:
+        """Look how much waits, where something was written past this."""
+        if not self._full and self.backlog > self._high_water:
+            self._fill()
+
     def _fill(self) -> None:
         self._full = True
         self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())

@@ -8,6 +8,7 @@ import json
 import socket
 
 import aiohttp
+import openai
 import pytest
 from msgspec import structs
 from yarl import URL

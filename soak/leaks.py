@@ -19,8 +19,9 @@ _WINDOWS = 10
 FILES_SLOPE_PER_MINUTE = 4.0
 """Clients and upstreams come and go; ten a minute would be a hundred by the end."""
 THREADS_GROWTH = 2
-FILES_BACK = 4
-"""More than before the first client, when all are gone: those of the store come and go."""
+FILES_BACK = {"sqlite": 4, "postgresql": 8}
+"""Of each worker, more than before the first client, when all are gone: those of the store, which
+opens the connections of its pool when they are first needed. Connections over TCP are all gone."""
 STORE_FACTOR = 6.0
 """The store by what clients sent and were given. Each item has facts, names and an index; a request
 that is tried again has an exchange of its own."""

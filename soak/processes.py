@@ -70,11 +70,15 @@ class Child:
     def is_running(self) -> bool:
         return self.process.poll() is None
 
+    def connections(self) -> int:
+        """Those over TCP: to clients, and to upstreams."""
+        made = [one for process in self._tree() for one in process.net_connections("tcp")]
+        return sum(one.status != psutil.CONN_LISTEN for one in made)
+
     def usage(self) -> Usage:
-        first = psutil.Process(self.process.pid)
         resident = files = threads = 0
         cpu = 0.0
-        for one in [first, *first.children(recursive=True)]:
+        for one in self._tree():
             try:
                 with one.oneshot():
                     resident += one.memory_info().rss
@@ -85,6 +89,10 @@ class Child:
             except psutil.NoSuchProcess:
                 continue
         return Usage(resident, files, threads, cpu)
+
+    def _tree(self) -> list[psutil.Process]:
+        first = psutil.Process(self.process.pid)
+        return [first, *first.children(recursive=True)]
 
     async def ended(self, seconds: float) -> int | None:
         """Its exit code; None if it runs on."""

@@ -243,10 +243,15 @@ async def _all_answered(everybody: list[Client], findings: Findings) -> None:
 async def _all_gone(soak: Soak) -> None:
     """All clients have left: what was held for them is given back."""
     assert soak.base is not None
-    limit = soak.base.files + leaks.FILES_BACK
+    gateway, options = soak.gateway.child, soak.options
+    limit = soak.base.files + leaks.FILES_BACK[options.store] * options.workers
     until = time.monotonic() + LEAVE_SECONDS
-    while (usage := soak.gateway.child.usage()).files > limit and time.monotonic() < until:
+    while (connections := gateway.connections()) and time.monotonic() < until:
         await asyncio.sleep(1.0)
+    usage = gateway.usage()
+    soak.findings.counts["connections after"] = connections
+    if connections:
+        soak.findings.is_wrong("leak", f"{connections} connections, and nobody is there")
     soak.findings.counts["files before"] = soak.base.files
     soak.findings.counts["files after"] = usage.files
     if usage.files > limit:

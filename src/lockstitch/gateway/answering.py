@@ -154,14 +154,14 @@ class Answering:
     async def _tried(self, found: Prepared) -> Whole | None:
         world, route = self._world, found.route
         upstream = found.upstreams[route.names[0]]
-        if not self._asked.generate and not self._ways.warms_up(upstream):
-            await warmed_up(world, self._caller, found, upstream, self._stream)
-            return None
         body = await self._first_body(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
         stripped = False
         while True:
+            if not self._asked.generate and not self._ways.warms_up(upstream):
+                await warmed_up(world, self._caller, found, upstream, self._stream)
+                return None
             made, at_this = made + 1, at_this + 1
             at = upstream
             attempt, outcome = await self._attempted(found, upstream, body)

@@ -25,10 +25,10 @@ from lockstitch.gateway.events import (
     Splitter,
     as_sse,
     body_of,
-    delta_in,
-    delta_in_frame,
     lone,
     peeked,
+    plain_in,
+    plain_in_frame,
     with_response,
 )
 from lockstitch.gateway.lines import Headers, LineFailure, first
@@ -132,7 +132,7 @@ class Attempt:
 
     def passed(self, chunk: bytes) -> bool:
         """A whole chunk as it came over HTTP: pass it on if nothing follows from it."""
-        block = delta_in(chunk)
+        block = plain_in(chunk)
         if (
             block is None
             or self._told is not None
@@ -146,7 +146,7 @@ class Attempt:
 
     def passed_frame(self, payload: bytes) -> bool:
         """The same for the payload of a frame."""
-        block = delta_in_frame(payload)
+        block = plain_in_frame(payload)
         if (
             block is None
             or self.outcome.done()

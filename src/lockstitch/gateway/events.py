@@ -78,9 +78,10 @@ _CARRIAGE_RETURN: Final = 13
 def lone(block: bytes) -> Heard | None:
     """The event in these bytes, if they are one event with one line of data; None where they may be
     anything else. It is how models speak, word by word, and how nearly everything comes."""
-    at = block.find(b"data: {")
+    at = block.find(b"data:")
     if (
         at < 0
+        or not block.startswith(b"data: {", at)
         or block.find(b"\n", at) != len(block) - 2
         or block[-1] != _LINE_FEED
         or (at and block[at - 1] != _LINE_FEED)
@@ -94,36 +95,38 @@ def lone(block: bytes) -> Heard | None:
         return None
 
 
-_DELTA_CHUNK: Final = re.compile(
-    rb"([0-9a-f]{1,6})\r\n"
-    rb'((?:event: [a-z_.]+\n)?data: \{"type": ?"response\.[a-z_.]+\.delta",[^\n]*\}\n\n)\r\n'
+_PLAIN: Final = rb'\{"type": ?"(response\.(?!output_item\.done")[a-z_]+\.[a-z_.]+)",'
+"""All events that are watched have a name of one word, but for that of an item."""
+
+_PLAIN_CHUNK: Final = re.compile(
+    rb"([0-9a-f]{1,6})\r\n((?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n)\r\n"
 ).fullmatch
 _LONGEST_LENGTH: Final = 6
 
 
-def delta_in(chunk: bytes) -> bytes | None:
-    """The block of lines in a chunk of HTTP, if that is all there is and its event is a delta, as
-    nearly all are; None if it may be anything else.
+def plain_in(chunk: bytes) -> bytes | None:
+    """The block of lines in a chunk of HTTP, if that is all there is and nothing follows from its
+    event, as from nearly all; None if it may be anything else.
 
     Where each event comes by itself the processor has forgotten us between two of them, and what
     counts is how little is done: this is a third of what splitting and decoding take."""
-    found = _DELTA_CHUNK(chunk)
+    found = _PLAIN_CHUNK(chunk)
     if found is None:
         return None
-    length, block = found.groups()
+    length, block, _ = found.groups()
     # A carriage return would end a line.
     if int(length, 16) != len(block) or chunk.find(b"\r", _LONGEST_LENGTH + 2) != len(chunk) - 2:
         return None
     return block
 
 
-_DELTA_FRAME: Final = re.compile(rb'\{"type": ?"(response\.[a-z_.]+\.delta)",').match
+_PLAIN_FRAME: Final = re.compile(_PLAIN).match
 
 
-def delta_in_frame(payload: bytes) -> bytes | None:
-    """The event of a frame as a block of lines, if it is a delta that belongs to no lane; None if
-    it may be anything else."""
-    found = _DELTA_FRAME(payload)
+def plain_in_frame(payload: bytes) -> bytes | None:
+    """The event of a frame as a block of lines, if nothing follows from it and it belongs to no
+    lane; None if it may be anything else."""
+    found = _PLAIN_FRAME(payload)
     if (
         found is None
         or payload.find(b'"stream_id"') >= 0
@@ -198,13 +201,23 @@ def _split(block: bytes) -> list[Heard]:
     heard: list[Heard] = []
     start = 0
     for part in block.split(b"\n\n"):
-        at = part.find(b"data: {")
-        if at >= 0 and (at == 0 or part[at - 1] == _LINE_FEED) and part.find(b"\n", at) < 0:
+        at = part.find(b"data:")
+        if (
+            at >= 0
+            and part.startswith(b"data: {", at)
+            and (at == 0 or part[at - 1] == _LINE_FEED)
+            and part.find(b"\n", at) < 0
+        ):
             data = part[at + 6 :]
         else:
             data = _data(part)
         if data:
-            heard.append(Heard(peeked(data), data, start))
+            # As `peeked` does: a burst is hundreds of these.
+            try:
+                event = _decode(data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                event = _MUTE
+            heard.append(Heard(event, data, start))
         start += len(part) + 2
     return heard
 

@@ -147,7 +147,7 @@ class LaneSink:
 class UnseenSink:
     """For a client that asked for no stream: only the last event is of interest."""
 
-    passes = None
+    passes: Callable[[bytes], None] | None = None
     framed = False
 
     def __init__(self) -> None:

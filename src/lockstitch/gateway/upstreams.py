@@ -5,6 +5,7 @@ What an upstream is told to be is in `config`; which one answers is decided in `
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterable, Iterator
 
 from lockstitch.gateway.config.model import Limits, Upstream
@@ -15,6 +16,9 @@ from lockstitch.gateway.wire.socket_line import UpstreamSocket, open_socket
 
 NO_WEBSOCKET = frozenset({404, 405, 426, 501})
 """How servers say that they do not speak WebSocket here."""
+
+FALL_BACK_SECONDS = 300.0
+"""A balancer that is being changed says so, too, for a moment."""
 
 
 class Reached:
@@ -36,12 +40,16 @@ class Reached:
             ),
         )
         self._socket_limits = SocketLimits(open_seconds=told.connect_seconds)
-        self.speaks_websocket = told.transport != "http"
+        self._http_until = 0.0
         self.speaks_http = told.transport != "websocket"
 
     @property
     def name(self) -> str:
         return self.told.name
+
+    @property
+    def speaks_websocket(self) -> bool:
+        return self.told.transport != "http" and time.monotonic() >= self._http_until
 
     @property
     def keeps_state(self) -> bool:
@@ -64,10 +72,10 @@ class Reached:
         )
 
     def falls_back(self, status: int) -> bool:
-        """A handshake was answered so: is HTTP used from now on?"""
+        """A handshake was answered so: is HTTP used for a while?"""
         if status not in NO_WEBSOCKET or self.told.transport != "both":
             return False
-        self.speaks_websocket = False
+        self._http_until = time.monotonic() + FALL_BACK_SECONDS
         return True
 
     async def close(self) -> None:

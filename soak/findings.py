@@ -21,6 +21,8 @@ class Findings:
     wrong_counts: Counter[str] = field(default_factory=Counter)
     seen: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Every response that a client saw completed: whose it is, and the digest of its output."""
+    tells: bool = False
+    """Whether to say at once what is wrong."""
     kept_bytes: int = 0
     """Of items that clients sent and were given: what a store cannot do without."""
 
@@ -29,6 +31,8 @@ class Findings:
         told = self.wrong.setdefault(kind, [])
         if len(told) < MOST_TOLD:
             told.append(f"{time.strftime('%H:%M:%S')} {what}")
+            if self.tells:
+                print(f"WRONG: {kind}: {told[-1]}", flush=True)
 
     def was_seen(self, tenant: str, response: Mapping[str, Any], sent: Sequence[Any]) -> None:
         output = response["output"]

@@ -101,7 +101,7 @@ async def run(options: Options) -> Soak:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
         )
-        findings = Findings()
+        findings = Findings(tells=options.progress)
         upstreams = [Upstream(name, mint, folder) for mint, name in enumerate(("one", "two"), 1)]
         for upstream in upstreams:
             stack.callback(upstream.kill)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,12 +40,16 @@ def a_store(kind: Kind, folder: Path) -> Iterator[Kept]:
         file = folder / "journal.db"
         yield Kept(f"sqlite:///{file}", file)
         return
-    server = _server(folder / "postgres")
-    try:
-        sockets = server.get_postmaster_info().socket_dir
-        yield Kept(f"postgresql://postgres@/postgres?host={sockets}", None)
-    finally:
-        server.cleanup()
+    # Not below that folder: run by root, the server opens every folder above its data to all.
+    with tempfile.TemporaryDirectory(
+        prefix="lockstitch-postgres-", ignore_cleanup_errors=True
+    ) as own:
+        server = _server(Path(own) / "data")
+        try:
+            sockets = server.get_postmaster_info().socket_dir
+            yield Kept(f"postgresql://postgres@/postgres?host={sockets}", None)
+        finally:
+            server.cleanup()
 
 
 def _server(folder: Path) -> Any:

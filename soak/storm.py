@@ -142,9 +142,13 @@ class Storm:
         while True:
             await asyncio.sleep(self._chance.uniform(0.5, 1.5) * FAULT_SECONDS)
             upstream = self._chance.choice(self._upstreams)
+            # 426 says that there are no WebSockets. The first upstream is to go on having them.
+            refused = 500 if upstream is self._upstreams[0] else 426
             garbage = self._chance.random() < 0.06
             kind = self._chance.choice(tuple(GARBAGE))
             text = fault(self._chance)
+            if text == "refuse-upgrade":
+                text += f" code={refused}"
             armed += 1
             async with self._locks[upstream.name]:
                 if upstream.child is None:

@@ -132,6 +132,8 @@ EVERY = [
     refusals.response_not_found("resp_1"),
     refusals.conversation_not_found("conv_1"),
     refusals.previous_response_not_found("resp_1"),
+    refusals.item_not_found("msg_1", 2),
+    refusals.no_background("openai"),
     refusals.cannot_continue(ValueError("no")),
     refusals.bad_key(),
     refusals.no_such_model("m"),

@@ -224,5 +224,13 @@ def test_an_end_is_written_down_once_and_only_if_it_is_one() -> None:
     ):
         assert finished(one, json.dumps(other).encode()) == []
     assert finished(one, b"<html>") == []
-    ended = msgspec.structs.replace(one, ending=Ending.CUT)
+    ended = msgspec.structs.replace(one, ending=Ending.COMPLETED)
     assert finished(ended, json.dumps(done).encode()) == []
+
+
+def test_an_end_that_was_lost_and_is_found_follows_the_cut() -> None:
+    cut = msgspec.structs.replace(kept(said=[MESSAGE], request=5), ending=Ending.CUT)
+    done = {"id": "resp_1", "status": "completed", "output": [json.loads(MESSAGE)]}
+    facts = finished(cut, json.dumps(done).encode())
+    assert [type(fact).__name__ for fact in facts] == ["ResponseOpened", "ResponseEnded", "Noted"]
+    assert facts[1].ending is Ending.COMPLETED

@@ -109,7 +109,7 @@ def plain_in(chunk: bytes) -> bytes | None:
     event, as from nearly all; None if it may be anything else.
 
     Where each event comes by itself the processor has forgotten us between two of them, and what
-    counts is how little is done: this is a third of what splitting and decoding take."""
+    counts is how little is done: this is half of what splitting and decoding take."""
     found = _PLAIN_CHUNK(chunk)
     if found is None:
         return None

@@ -56,6 +56,17 @@ class Hearing(Protocol):
         ...
 
 
+class Passing(Hearing, Protocol):
+    """Who can also take what passes as it came: a chunk of HTTP, or a frame, in which nothing is
+    that something follows from. A line asks whether its hearing is one."""
+
+    def passed(self, chunk: bytes) -> bool:
+        """A whole chunk with whole events: was it taken? If not, it is told as heard."""
+        ...
+
+    def passed_frame(self, payload: bytes) -> bool: ...
+
+
 class Line(Protocol):
     """One answer that is being heard."""
 

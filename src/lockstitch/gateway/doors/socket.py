@@ -342,6 +342,8 @@ class Shared:
         self._session = session
         self._socket: UpstreamSocket | None = None
         self._hearing: dict[str | None, Hearing] = {}
+        self._passed: Callable[[bytes], bool] | None = None
+        """Takes a frame that belongs to no lane, if nothing follows from it."""
         self._busy: set[str | None] = set()
         self._muted: set[str | None] = set()
         """Streams whose last response failed, and may still be talking."""
@@ -365,11 +367,14 @@ class Shared:
         assert self._socket is not None
         self._hearing[lane] = hearing
         self._busy.add(lane)
+        if lane is None:
+            self._passed = getattr(hearing, "passed_frame", None)
         try:
             self._socket.send(frame)
         except LineFailure:
             del self._hearing[lane]
             self._busy.discard(lane)
+            self._passed = None if lane is None else self._passed
             raise
         return SharedLine(self, lane, hearing)
 
@@ -380,6 +385,8 @@ class Shared:
     # What the connection calls.
 
     def frame(self, payload: bytes) -> None:
+        if self._passed is not None and None not in self._muted and self._passed(payload):
+            return
         event = peeked(payload)
         lane = event.stream_id if isinstance(event.stream_id, str) else None
         hearing = self._hearing.get(lane)
@@ -427,6 +434,7 @@ class Shared:
 
     def closed(self, code: int, reason: str) -> None:
         hearing, self._hearing = self._hearing, {}
+        self._passed = None
         self._busy.clear()
         failure = LineFailure(
             f"The upstream closed the WebSocket ({code}) {reason}".strip(), sent=True
@@ -453,6 +461,8 @@ class Shared:
         """Nobody listens to this stream any more."""
         if self._hearing.get(lane) is hearing:
             del self._hearing[lane]
+            if lane is None:
+                self._passed = None
         if lane in self._busy:
             # The upstream is still busy with it, and would answer nothing else there.
             self._session.retire(self)

@@ -338,7 +338,7 @@ async def open_socket(
                 extra_headers=written(headers, without=_OURS),
                 # A key is for the server it was given for.
                 max_redirects=0,
-                # Its own transports cost twice what uvloop's do where each frame comes by itself.
+                # Its own transports cost more than uvloop's where each frame comes by itself.
                 use_aiofastnet=False,
             )
     except BaseException as error:

@@ -124,7 +124,8 @@ def test_a_side_that_the_fault_never_struck_shows_nothing():
     def played(lines):
         common = {"lines": lines, "violations": {}, "effects": 0}
         naive = Side(error=f"400 {WHOLE} call_1.", history=[], **common)
-        return Played(case=case, naive=naive, lockstitch=Side(error=None, history=[answer], **common))
+        held = Side(error=None, history=[answer], **common)
+        return Played(case=case, naive=naive, lockstitch=held)
 
     assert played(struck).as_expected
     assert not played([]).naive_failed

@@ -128,8 +128,8 @@ def item_not_found(item: str, at: int) -> Refusal:
 def no_background(upstream: str) -> Refusal:
     return Refusal(
         status=400,
-        message=f"The upstream {upstream!r} keeps no responses, so none can run in the background. "
-        "Leave out `background`, or stream the response.",
+        message="No response can run in the background here, because the upstream "
+        f"{upstream!r} keeps none. Leave out `background`, or stream the response.",
         param="background",
     )
 

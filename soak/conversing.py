@@ -17,7 +17,8 @@ class InConversation(Client):
     """A conversation that somebody keeps: after an error the client looks what is in it."""
 
     kind = "conversation"
-    models = ("ash", "both", "cedar")
+    models = ("both", "cedar")
+    """A conversation is made before anybody says a model, and may be at either upstream."""
     looks_back = 1.0
 
     def __init__(self, shared: Shared, number: int) -> None:

@@ -54,7 +54,8 @@ def fault(chance: random.Random) -> str:
             seconds = chance.choice((0.3, 1.0, 2.0, LONGEST_STALL_SECONDS))
             return f"stall {point} seconds={seconds}"
         case "drip":
-            return f"drip {point} bytes={chance.choice((16, 64, 300))} seconds=0.005"
+            # Even a large answer is whole within seconds.
+            return f"drip {point} bytes={chance.choice((300, 1000))} seconds=0.002"
         case "fail":
             code = chance.choice(("server_error", "rate_limit_exceeded"))
             return f"{chance.choice(('fail', 'error'))} {inside} code={code}"

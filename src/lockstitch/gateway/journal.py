@@ -34,8 +34,8 @@ LONGEST_ID_CHARACTERS: Final = 256
 LONGEST_CHAIN_EXCHANGES: Final = 20_000
 """A chain that is longer is not rebuilt: no model could read it."""
 
-EXCHANGES_REMEMBERED: Final = 512
-"""How many exchanges that were read lately stay in memory."""
+REMEMBERED_BYTES: Final = 8 * 1024 * 1024
+"""Of exchanges that were read lately, and stay in memory."""
 
 MOST_PLACES: Final = 50
 """Where one call id is looked for. Ids that are in more places are counted, not made up."""
@@ -53,11 +53,12 @@ class Exchanges:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._remembered: OrderedDict[str, tuple[float, Kept]] = OrderedDict()
+        self._size = 0
 
     async def opened(self, tenant: str, response: str) -> Journal:
         """The journal of a new exchange. An upstream that gives an id again means the newer."""
         name = name_of(tenant, response)
-        self._remembered.pop(name, None)
+        self._forget(name)
         journal = await Journal.open(self.store, name)
         if len(journal.ledger) > 1:
             await journal.close()
@@ -68,7 +69,7 @@ class Exchanges:
     async def reopened(self, tenant: str, response: str) -> Journal:
         """The journal of an exchange that did not end, to go on with."""
         name = name_of(tenant, response)
-        self._remembered.pop(name, None)
+        self._forget(name)
         return await Journal.open(self.store, name)
 
     async def same(self, tenant: str, shown: str, response: str) -> None:
@@ -98,10 +99,17 @@ class Exchanges:
             and one.ending is not None
             and _size(one) <= LARGEST_REMEMBERED_BYTES
         ):
+            self._forget(name)
             self._remembered[name] = (time.monotonic(), one)
-            if len(self._remembered) > EXCHANGES_REMEMBERED:
-                self._remembered.popitem(last=False)
+            self._size += _size(one)
+            while self._size > REMEMBERED_BYTES:
+                self._forget(next(iter(self._remembered)))
         return one
+
+    def _forget(self, name: str) -> None:
+        _, one = self._remembered.pop(name, (0.0, None))
+        if one is not None:
+            self._size -= _size(one)
 
     async def is_there(self, tenant: str, response: str) -> bool:
         """Is it still kept? Others may have deleted it."""
@@ -178,7 +186,7 @@ class Exchanges:
         """Delete an exchange, under each id that leads to it; was it there?"""
         name = name_of(tenant, response)
         one = kept(await self._facts(name))
-        self._remembered.pop(name, None)
+        self._forget(name)
         if isinstance(one, str):
             await self.forget(tenant, one)
         return await self.store.delete(name)
@@ -207,7 +215,8 @@ def _is_id(text: str) -> bool:
 
 
 def _size(one: Kept) -> int:
-    return sum(map(len, one.items)) + sum(map(len, one.said)) + len(one.answered.response)
+    """About what it takes in memory."""
+    return 1_000 + sum(map(len, one.items)) + sum(map(len, one.said)) + len(one.answered.response)
 
 
 def _is_output(item: bytes, key: str) -> bool:

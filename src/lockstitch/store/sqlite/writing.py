@@ -19,8 +19,8 @@ from lockstitch.store.contract import Claim
 from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep
 from lockstitch.store.sqlite.queries import QUERIES
 
-HEADS = 10_000
-"""How many conversations are remembered between appends. About 2 MB; all are forgotten at once."""
+HEADS = 2_000
+"""How many conversations are remembered between appends. About 1 MB; all are forgotten at once."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[tuple[Naming, str]])

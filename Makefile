@@ -23,7 +23,7 @@ examples: $(READY) ## Check the example sessions and show what is wrong with the
 test: $(READY) ## The test suite
 	$(BIN)/pytest -n auto
 
-test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator (downloads about 440 MB from npm, once)
+test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator, the gateway (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
 	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 
@@ -40,6 +40,9 @@ format: $(READY) ## Put the code into shape
 bench: $(READY) ## Ratios against peers, measured side by side; ONLY=check for one part
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 
+soak: $(READY) ## The gateway for 10 minutes with 200 connections and faults; MINUTES=2 for less
+	$(BIN)/python -m soak $(if $(MINUTES),--minutes $(MINUTES))
+
 lock: ## Pin the newest versions: names, versions and hashes, no addresses
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet uv
@@ -49,7 +52,7 @@ lock: ## Pin the newest versions: names, versions and hashes, no addresses
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what was built
-	rm -rf $(VENV) .codex-cli build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .codex-cli .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.harness import Result
 
-PARTS = ("check", "emulator", "ledger", "stores", "runner")
+PARTS = ("check", "emulator", "ledger", "stores", "runner", "gateway")
 """A module of each name has `run`. They are imported when they are run: some need a lot."""
 
 
@@ -24,12 +24,12 @@ def main() -> int:
         if chosen in (None, name):
             for result in import_module(f"bench.{name}").run():
                 results.append(result)
-                _show(result)
+                show(result)
     _write(results)
     return 0 if all(result.ok for result in results) else 1
 
 
-def _show(result: Result) -> None:
+def show(result: Result) -> None:
     verdict = "ok" if result.ok else "MISSED"
     print(
         f"{result.name:28}{result.ours:>9.3f} {result.unit:<3}{result.peer:>8.3f} {result.unit:<3}"

@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from bench.__main__ import _show
+from bench.__main__ import show
 from bench.gateway import LOADS, run
 from bench.gateway.measuring import Sizes
 
@@ -21,7 +21,7 @@ def main() -> int:
     sizes = replace(sizes, responses=chosen.responses or sizes.responses)
     missed = 0
     for result in run(sizes, tuple(chosen.only or LOADS)):
-        _show(result)
+        show(result)
         missed += not result.ok
     return 1 if missed else 0
 

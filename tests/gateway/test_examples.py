@@ -52,9 +52,10 @@ def test_the_page_shows_a_file_that_the_gateway_takes(tmp_path):
 
 def test_nobody_is_killed_before_it_has_drained(tmp_path):
     drain = configured(tmp_path, files()["kubernetes"]).server.drain_seconds
-    assert kubernetes()["Deployment"]["spec"]["template"]["spec"][
-        "terminationGracePeriodSeconds"
-    ] > drain
+    assert (
+        kubernetes()["Deployment"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        > drain
+    )
     assert int(compose()["x-gateway"]["stop_grace_period"].removesuffix("s")) > drain
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from lockstitch.core import records
 from lockstitch.core.facts import AnyFact, Ending, ItemCompleted, Noted, ResponseEnded
-from lockstitch.gateway.notes import SAME_AS
+from lockstitch.gateway.keeping.notes import SAME_AS
 from lockstitch.store import Store, open_store
 from soak.answers import Answer, problems
 from soak.clients import tenant_of

@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 import psutil  # type: ignore[import-untyped]
 
-from lockstitch.gateway.keys import hash_of
+from lockstitch.gateway.access.keys import hash_of
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 60.0

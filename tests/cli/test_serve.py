@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from lockstitch.cli.serving import _moment, _Source
+from lockstitch.gateway.access.keys import Keyring
 from lockstitch.gateway.config import ConfigError, Options, load
-from lockstitch.gateway.keys import Keyring
 from tests.cli.commands import lockstitch
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 from aiohttp import WSMsgType, web
 
+from lockstitch.gateway.access.keys import hash_of
 from lockstitch.gateway.config.model import Config, Key, Limits, Upstream
-from lockstitch.gateway.keys import hash_of
 from lockstitch.gateway.server import Gateway
 from lockstitch.store.contract import Claim, Found
 from lockstitch.store.errors import CannotWrite

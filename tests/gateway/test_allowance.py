@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.gateway.allowance import Allowance, Exhausted
+from lockstitch.gateway.access.allowance import Allowance, Exhausted
 from lockstitch.gateway.config import Key
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway import asked
-from lockstitch.gateway.asked import Api, NotARequest, read, rebuilt
+from lockstitch.gateway.deciding import asked
+from lockstitch.gateway.deciding.asked import Api, NotARequest, read, rebuilt
 from tests.generated import examples
 
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.core.facts import Ending
-from lockstitch.gateway import attempts
-from lockstitch.gateway.attempts import Attempt, Broken, Ended, Refused, Told
-from lockstitch.gateway.journal import Exchanges
+from lockstitch.gateway.deciding.retrying import Shown
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.retrying import Shown
-from lockstitch.gateway.streams import Stream
+from lockstitch.gateway.responding import attempts
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Refused, Told
+from lockstitch.gateway.showing.streams import Stream
 from tests.gateway.building import (
     Faulty,
     call,

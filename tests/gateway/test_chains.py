@@ -13,9 +13,9 @@ from lockstitch.core import families
 from lockstitch.core.continuation import Replay
 from lockstitch.core.errors import IllegalFact, NotAnItem
 from lockstitch.core.facts import AnyFact, Ending, ItemCompleted
-from lockstitch.gateway.chains import Chain, ChainUnknown
-from lockstitch.gateway.exchanges import begun, ended, kept, open_calls
-from lockstitch.gateway.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.chains import Chain, ChainUnknown
+from lockstitch.gateway.keeping.exchanges import begun, ended, kept, open_calls
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.ledgers import Ledger
 from tests.gateway.building import call, encoded, message, output, user
 from tests.generated import examples

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from lockstitch.core.errors import NotAnItem
-from lockstitch.gateway.conversations import (
+from lockstitch.gateway.deciding.listing import PREFIXES, NoSuchItem
+from lockstitch.gateway.keeping.conversations import (
     ConversationLocked,
     Conversations,
     ConversationUnknown,
     name_of,
 )
-from lockstitch.gateway.listing import PREFIXES, NoSuchItem
 from lockstitch.store import open_store
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import CannotWrite, StoreError
@@ -226,7 +226,7 @@ def test_one_whose_holder_was_killed_is_free_and_has_what_was_acknowledged(tmp_p
     url = f"sqlite:///{tmp_path}/journal.db"
     program = f"""
 import asyncio, os, signal
-from lockstitch.gateway.conversations import Conversations
+from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.store import open_store
 
 async def main():

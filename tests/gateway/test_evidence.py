@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import lockstitch
 from lockstitch.core.outcomes import Outcome
-from lockstitch.gateway.evidence import NOTHING, seen, wanted
-from lockstitch.gateway.guard import Guarding, guarded
+from lockstitch.gateway.deciding.evidence import NOTHING, seen, wanted
+from lockstitch.gateway.deciding.guard import Guarding, guarded
 from tests.turns import DIALECTS, Words, call, output, user
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lockstitch.gateway.access.keys import hash_of, new_key
 from lockstitch.gateway.config import Options, load
-from lockstitch.gateway.keys import hash_of, new_key
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gateway"
 KEY = f'\n[[keys]]\nname = "me"\nhash = "{hash_of(new_key())}"\n'

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import By, Ending, ItemCompleted, Noted
-from lockstitch.gateway.exchanges import begun, ended, giver, is_call, kept, open_calls
-from lockstitch.gateway.notes import SAME_AS, AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.exchanges import begun, ended, giver, is_call, kept, open_calls
+from lockstitch.gateway.keeping.notes import SAME_AS, AnsweredNote, AskedNote
 from lockstitch.ledgers import Ledger
 from tests.gateway.building import call, encoded, message, output, user
 from tests.generated import examples, hostile_items, responses_items

@@ -15,9 +15,9 @@ from lockstitch.dialects import by_name
 from lockstitch.emulator.responses.admission import Made, admitted, check_answered
 from lockstitch.emulator.responses.context import Context
 from lockstitch.emulator.responses.minting import Mint
-from lockstitch.gateway.asked import read, rebuilt
-from lockstitch.gateway.evidence import seen, wanted
-from lockstitch.gateway.guard import UNTOUCHED, Guarding, guarded
+from lockstitch.gateway.deciding.asked import read, rebuilt
+from lockstitch.gateway.deciding.evidence import seen, wanted
+from lockstitch.gateway.deciding.guard import UNTOUCHED, Guarding, guarded
 from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 from tests.turns import call, output, reasoning, said, user
 

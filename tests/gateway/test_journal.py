@@ -8,11 +8,11 @@ import pytest
 
 from lockstitch.core.facts import Ending, ItemCompleted
 from lockstitch.core.records import Name, Naming
-from lockstitch.gateway.chains import Chain, ChainUnknown
-from lockstitch.gateway.conversations import Conversations
-from lockstitch.gateway.exchanges import begun, ended
-from lockstitch.gateway.journal import Exchanges, name_of
-from lockstitch.gateway.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.chains import Chain, ChainUnknown
+from lockstitch.gateway.keeping.conversations import Conversations
+from lockstitch.gateway.keeping.exchanges import begun, ended
+from lockstitch.gateway.keeping.journal import Exchanges, name_of
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.store.errors import StoreError
 from tests.gateway.building import Faulty, call, encoded, message, output, run, user
 

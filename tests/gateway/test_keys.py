@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from lockstitch.gateway import keys as keys_module
+from lockstitch.gateway.access import keys as keys_module
+from lockstitch.gateway.access.keys import Keyring, hash_of, new_key, presented
 from lockstitch.gateway.config import Key
-from lockstitch.gateway.keys import Keyring, hash_of, new_key, presented
 
 
 def test_a_new_key_is_long_random_and_says_where_it_belongs():

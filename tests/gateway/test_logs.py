@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.gateway import logs
 from lockstitch.gateway.config import LogSettings, Secret
-from lockstitch.gateway.logs import RequestEnded
+from lockstitch.gateway.watching import logs
+from lockstitch.gateway.watching.logs import RequestEnded
 
 
 @pytest.fixture(autouse=True)

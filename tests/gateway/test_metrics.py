@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lockstitch.gateway.metrics import FOLDER_VARIABLE, Metrics, status_class
+from lockstitch.gateway.watching.metrics import FOLDER_VARIABLE, Metrics, status_class
 
 
 def test_everything_is_counted_under_its_name():
@@ -51,7 +51,7 @@ def test_classes_of_status(status, said):
 
 
 WORK = """
-from lockstitch.gateway.metrics import Metrics
+from lockstitch.gateway.watching.metrics import Metrics
 metrics = Metrics()
 metrics.events.inc(5)
 metrics.streams.inc(2)

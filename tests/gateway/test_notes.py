@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from lockstitch.gateway.notes import (
+from lockstitch.gateway.keeping.notes import (
     AnsweredNote,
     AskedNote,
     UnreadableNote,

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from lockstitch.gateway import events, passing
+from lockstitch.gateway import events
+from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.passing import Whole, fetched, refused, target_of, told
-from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.responding import passing
+from lockstitch.gateway.responding.passing import Whole, fetched, refused, target_of, told
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller
 from tests.gateway.building import QUICK, both, provider, raw, run, until, upstream

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import WATCHED, Splitter, lone, plain_in, plain_in_frame
-from lockstitch.gateway.retrying import Shown
-from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.showing.streams import Log, Stream
 from tests.gateway.building import run
 
 DELTA = {"type": "response.output_text.delta", "sequence_number": 7, "delta": 'a"type" {b}\n'}

@@ -16,7 +16,7 @@ from lockstitch.emulator.responses.context import Context
 from lockstitch.emulator.responses.item_shapes import ITEM_SHAPES
 from lockstitch.emulator.responses.minting import Mint
 from lockstitch.emulator.responses.shapes import check_items
-from lockstitch.gateway.portable import (
+from lockstitch.gateway.deciding.portable import (
     ID_STAYS,
     CannotTravel,
     NotWhole,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.dialects.likeness import likeness
-from lockstitch.gateway.prefixes import Prefixes, Running
+from lockstitch.gateway.keeping.prefixes import Prefixes, Running
 from tests.gateway.building import call, message, output, user
 from tests.generated import examples
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from lockstitch.core import records
 from lockstitch.core.facts import Ending, ItemCompleted
-from lockstitch.gateway.exchanges import begun, ended, kept
-from lockstitch.gateway.journal import Exchanges
-from lockstitch.gateway.notes import AnsweredNote, AskedNote
-from lockstitch.gateway.recording import NotDurable, Recorder
+from lockstitch.gateway.keeping.exchanges import begun, ended, kept
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.recording import NotDurable, Recorder
 from tests.gateway.building import Faulty, call, encoded, message, run, user
 from tests.generated import examples
 

@@ -12,10 +12,10 @@ from msgspec import Raw
 
 from lockstitch.core.facts import Ending
 from lockstitch.gateway.events import body_of
-from lockstitch.gateway.journal import Exchanges
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.recording import NotDurable
-from lockstitch.gateway.recordings import Recording
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recording import NotDurable
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.store.errors import CannotWrite
 from tests.gateway.building import Faulty, call, encoded, message, response, run, user
 from tests.generated import examples

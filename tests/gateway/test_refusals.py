@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from openai.types.responses import ResponseFailedEvent
 
 import lockstitch
-from lockstitch.gateway import refusals
-from lockstitch.gateway.asked import Api, NotARequest, read
-from lockstitch.gateway.guard import Guarding, guarded
-from lockstitch.gateway.refusals import Failing, Refusal, not_whole
+from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.asked import Api, NotARequest, read
+from lockstitch.gateway.deciding.guard import Guarding, guarded
+from lockstitch.gateway.deciding.refusals import Failing, Refusal, not_whole
 from lockstitch.upstream.contract import Fate
 from lockstitch.upstream.failures import fate_of
 from lockstitch.upstream.said import said_in, said_in_frame

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 import lockstitch
-from lockstitch.gateway.asked import read
-from lockstitch.gateway.journal import Exchanges
-from lockstitch.gateway.replaying import CannotReplay, Replaying
+from lockstitch.gateway.deciding.asked import read
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.responding.replaying import CannotReplay, Replaying
 from lockstitch.gateway.upstreams import Reached
 from tests.gateway.building import QUICK, Faulty, call, encoded, message, output, run, user
 from tests.gateway.test_journal import keep

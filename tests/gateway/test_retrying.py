@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.retrying import (
+from lockstitch.gateway.deciding.retrying import (
     LONGEST_WAIT_SECONDS,
     TABLE,
     Again,
@@ -25,6 +24,7 @@ from lockstitch.gateway.retrying import (
     failed,
     next_step,
 )
+from lockstitch.gateway.lines import LineFailure
 from lockstitch.upstream.said import Said, said_in, said_in_frame
 from tests.generated import examples
 

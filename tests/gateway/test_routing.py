@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.asked import Api
-from lockstitch.gateway.routing import (
+from lockstitch.gateway.deciding.asked import Api
+from lockstitch.gateway.deciding.routing import (
     COOLING_SECONDS,
     LONGEST_COOLING_SECONDS,
     Route,

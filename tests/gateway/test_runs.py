@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.runs import Runs
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.showing.runs import Runs
+from lockstitch.gateway.showing.streams import Log
 from tests.generated import examples
 
 

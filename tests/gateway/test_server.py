@@ -9,14 +9,14 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from lockstitch.gateway import logs
-from lockstitch.gateway.answering import Answering
-from lockstitch.gateway.attempts import Attempt
 from lockstitch.gateway.config.model import Config, LogSettings
-from lockstitch.gateway.recording import Recorder
-from lockstitch.gateway.recordings import Recording
+from lockstitch.gateway.keeping.recording import Recorder
+from lockstitch.gateway.keeping.recordings import Recording
+from lockstitch.gateway.responding.answering import Answering
+from lockstitch.gateway.responding.attempts import Attempt
 from lockstitch.gateway.server import Gateway
-from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.showing.streams import Log, Stream
+from lockstitch.gateway.watching import logs
 from lockstitch.gateway.wire.flow import Flow
 from lockstitch.gateway.wire.http_line import HttpLine
 from lockstitch.store.journal import Journal

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from lockstitch.gateway.events import Heard, Splitter, peeked
-from lockstitch.gateway.sinks import LaneSink, SseSink, UnseenSink
+from lockstitch.gateway.showing.sinks import LaneSink, SseSink, UnseenSink
 from tests.gateway.building import encoded, message, run, sse, told_by, until
 from tests.gateway.wire.playing import Paused, app_serving
 

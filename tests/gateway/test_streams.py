@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.gateway.events import Heard, Splitter, peeked
-from lockstitch.gateway.streams import LARGEST_LOG_BYTES, Log, Stream, sse_of
+from lockstitch.gateway.showing.streams import LARGEST_LOG_BYTES, Log, Stream, sse_of
 from tests.gateway.building import encoded, message, run, sse, told_by
 from tests.generated import examples
 

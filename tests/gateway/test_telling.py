@@ -13,10 +13,10 @@ from msgspec import Raw
 from openai.types.responses import Response
 
 from lockstitch.core.facts import Ending
-from lockstitch.gateway import telling
-from lockstitch.gateway.exchanges import Kept
-from lockstitch.gateway.finishing import finished
-from lockstitch.gateway.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping import telling
+from lockstitch.gateway.keeping.exchanges import Kept
+from lockstitch.gateway.keeping.finishing import finished
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _values = st.none() | st.booleans() | st.integers(-5, 5) | _texts | st.lists(_texts, max_size=2)

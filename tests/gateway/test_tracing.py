@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lockstitch.gateway.tracing import Tracing
+from lockstitch.gateway.watching.tracing import Tracing
 
 WORK = """
 from opentelemetry import trace
@@ -18,7 +18,7 @@ kept = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(kept))
 trace.set_tracer_provider(provider)
-from lockstitch.gateway.tracing import Tracing
+from lockstitch.gateway.watching.tracing import Tracing
 parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 span = Tracing().begin("POST", "/v1/responses?secret=1", {"traceparent": parent})
 span.end(502, upstream="openai", events=3, key=None)

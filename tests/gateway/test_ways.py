@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.gateway.asked import NotARequest
+from lockstitch.gateway.deciding.asked import NotARequest
 from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.responding.ways import OverHttp, OverSocket
 from lockstitch.gateway.upstreams import Reached
-from lockstitch.gateway.ways import OverHttp, OverSocket
 from tests.gateway.building import (
     QUICK,
     encoded,

@@ -17,10 +17,10 @@ from lockstitch.cli.app import CLEAN
 from lockstitch.cli.missing_parts import needs
 
 with needs("serve", "gateway"):
+    from lockstitch.gateway.access.keys import hash_of, new_key
     from lockstitch.gateway.config import Config, ConfigError, Options, Problem, load
     from lockstitch.gateway.config.model import is_loopback
     from lockstitch.gateway.config.reading import NAME, NAME_SAYS
-    from lockstitch.gateway.keys import hash_of, new_key
     from lockstitch.gateway.running import run as run_loop
     from lockstitch.gateway.running import serve
     from lockstitch.gateway.running.contract import GATEWAY

@@ -17,10 +17,10 @@ from openai import AsyncOpenAI
 
 from lockstitch.demo.playing import KEY, MODEL, Case, Stage
 from lockstitch.emulator import call
-from lockstitch.gateway import logs
 from lockstitch.gateway.config import Config, Upstream
 from lockstitch.gateway.config.model import LogSettings
 from lockstitch.gateway.server import Gateway
+from lockstitch.gateway.watching import logs
 from lockstitch.runner import tool
 from lockstitch.store.opening import open_store
 

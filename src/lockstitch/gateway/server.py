@@ -16,17 +16,18 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from lockstitch.core.records import Name, Naming
-from lockstitch.gateway import logs, refusals
-from lockstitch.gateway.asked import Api
 from lockstitch.gateway.config.model import Config
+from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.asked import Api
+from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
 from lockstitch.gateway.doors.socket import converse
 from lockstitch.gateway.listening import Listener
-from lockstitch.gateway.logs import RequestEnded
-from lockstitch.gateway.mishaps import refusal_for
-from lockstitch.gateway.passing import refused
-from lockstitch.gateway.refusals import Refusal
-from lockstitch.gateway.tracing import Tracing
+from lockstitch.gateway.responding.mishaps import refusal_for
+from lockstitch.gateway.responding.passing import refused
+from lockstitch.gateway.watching import logs
+from lockstitch.gateway.watching.logs import RequestEnded
+from lockstitch.gateway.watching.tracing import Tracing
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import StoreError

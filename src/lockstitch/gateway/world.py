@@ -8,16 +8,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from lockstitch.gateway.access.keys import Keyring, presented
 from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key
-from lockstitch.gateway.conversations import Conversations
-from lockstitch.gateway.journal import Exchanges
-from lockstitch.gateway.keys import Keyring, presented
+from lockstitch.gateway.keeping.conversations import Conversations
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.keeping.prefixes import Prefixes
 from lockstitch.gateway.lines import Headers
-from lockstitch.gateway.metrics import Metrics
-from lockstitch.gateway.prefixes import Prefixes
 from lockstitch.gateway.running.shared_allowance import allowance_here
-from lockstitch.gateway.runs import Runs
+from lockstitch.gateway.showing.runs import Runs
 from lockstitch.gateway.upstreams import Reached, Upstreams
+from lockstitch.gateway.watching.metrics import Metrics
 from lockstitch.store.contract import Store
 
 

@@ -16,16 +16,16 @@ import pytest
 from aiohttp import web
 from msgspec import Raw
 
-from lockstitch.gateway.asked import NotARequest
 from lockstitch.gateway.config.model import Config, Key, Limits, Upstream
 from lockstitch.gateway.config.secrets import Secret
+from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.refusals import journal_unavailable, not_a_request, unreachable
 from lockstitch.gateway.doors import conversations, retrieving
 from lockstitch.gateway.events import TERMINAL, Splitter, body_of
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.passing import refused
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.refusals import journal_unavailable, not_a_request, unreachable
+from lockstitch.gateway.responding.passing import refused
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import StoreError

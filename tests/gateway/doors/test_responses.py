@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from lockstitch.gateway.chains import Chain
-from lockstitch.gateway.runs import Runs
+from lockstitch.gateway.keeping.chains import Chain
+from lockstitch.gateway.showing.runs import Runs
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,

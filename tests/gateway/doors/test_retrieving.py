@@ -18,10 +18,10 @@ from lockstitch.emulator import call
 from lockstitch.gateway.config.model import Limits, Upstream
 from lockstitch.gateway.doors import streaming_again
 from lockstitch.gateway.doors.reading import Reader
-from lockstitch.gateway.exchanges import open_calls
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.keeping.exchanges import open_calls
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recordings import Recording
+from lockstitch.gateway.showing.streams import Log
 from lockstitch.store.memory import MemoryStore
 from tests.gateway.doors.serving import (
     ask,

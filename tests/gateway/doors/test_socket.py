@@ -11,7 +11,7 @@ from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
 from lockstitch.gateway.doors.socket import Shared
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.gateway import retrying
+from lockstitch.gateway.deciding import retrying
 from tests.store.conftest import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]

@@ -13,7 +13,7 @@ from lockstitch.core import records
 from lockstitch.core.facts import ItemCompleted, Noted, ResponseEnded
 from lockstitch.core.records import Name, Naming
 from lockstitch.emulator import ALWAYS, Script, Turn, call, reasoning, reply
-from lockstitch.gateway.notes import SAME_AS
+from lockstitch.gateway.keeping.notes import SAME_AS
 from tests.gateway.faults.serving import TERMINAL, Client, serving, upstream, wellformed
 
 WORD = "Remember the herring."

@@ -16,9 +16,9 @@ from itertools import pairwise
 import aiohttp
 
 from lockstitch.emulator import Emulator, Settings
-from lockstitch.gateway import logs
 from lockstitch.gateway.config.model import Config, Limits, LogSettings, Upstream
 from lockstitch.gateway.server import Gateway
+from lockstitch.gateway.watching import logs
 from lockstitch.store.memory import MemoryStore
 
 MODEL = "gpt-5.5"

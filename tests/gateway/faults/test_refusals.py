@@ -15,7 +15,7 @@ from aiohttp import web
 from msgspec import structs
 
 from lockstitch.emulator import VirtualClock
-from lockstitch.gateway import retrying
+from lockstitch.gateway.deciding import retrying
 from lockstitch.store.memory import MemoryStore
 from tests.gateway.faults.playing import (
     ASK,

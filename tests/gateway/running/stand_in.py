@@ -12,8 +12,8 @@ import time
 from contextlib import suppress
 
 from lockstitch.core.errors import LockstitchError
-from lockstitch.gateway.metrics import Metrics
 from lockstitch.gateway.running.shared_allowance import allowance_here
+from lockstitch.gateway.watching.metrics import Metrics
 
 WAIT_SECONDS = 0.6
 

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from lockstitch.core.errors import LockstitchError
+from lockstitch.gateway.access.keys import hash_of, new_key
 from lockstitch.gateway.config import Config, Server
-from lockstitch.gateway.keys import hash_of, new_key
 from lockstitch.gateway.running import run, serve
 from tests.gateway.running.certificates import write_certificate
 from tests.gateway.running.processes import heard, serving, started, trusting, until

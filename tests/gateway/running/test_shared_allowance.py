@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.allowance import Allowance
+from lockstitch.gateway.access.allowance import Allowance
 from lockstitch.gateway.config import Key
 from lockstitch.gateway.running import shared_allowance
 from lockstitch.gateway.running.shared_allowance import SharedAllowance, allowance_here

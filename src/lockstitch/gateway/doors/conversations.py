@@ -11,16 +11,16 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from lockstitch.gateway.conversation_bodies import missing, read_body
-from lockstitch.gateway.conversation_facts import Conversation
-from lockstitch.gateway.conversations import EDIT_PATIENCE_SECONDS, is_id
+from lockstitch.gateway.deciding.conversation_bodies import missing, read_body
+from lockstitch.gateway.deciding.listing import MOST_LISTED_ITEMS, Paging, page, paging
+from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found, unreachable
 from lockstitch.gateway.doors.refusing import Door, refusing
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
 from lockstitch.gateway.events import body_of
+from lockstitch.gateway.keeping.conversation_facts import Conversation
+from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS, is_id
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.listing import MOST_LISTED_ITEMS, Paging, page, paging
-from lockstitch.gateway.passing import Whole, asking_of, fetched, passed, refused, told
-from lockstitch.gateway.refusals import Refusal, conversation_not_found, unreachable
+from lockstitch.gateway.responding.passing import Whole, asking_of, fetched, passed, refused, told
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from lockstitch.gateway import guard, refusals, routing
-from lockstitch.gateway.asked import Api, read, rebuilt
-from lockstitch.gateway.guard import Guarding
+from lockstitch.gateway.deciding import guard, refusals, routing
+from lockstitch.gateway.deciding.asked import Api, read, rebuilt
+from lockstitch.gateway.deciding.guard import Guarding
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.passing import passed, refused, target_of
+from lockstitch.gateway.responding.passing import passed, refused, target_of
 from lockstitch.gateway.world import Caller, World
 
 

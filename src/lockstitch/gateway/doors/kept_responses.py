@@ -9,11 +9,11 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
-from lockstitch.gateway.conversations import facts_of
 from lockstitch.gateway.doors.unknown import named
-from lockstitch.gateway.exchanges import Kept
-from lockstitch.gateway.exchanges import kept as kept_in
-from lockstitch.gateway.finishing import NOTHING_HEARD, finished
+from lockstitch.gateway.keeping.conversations import facts_of
+from lockstitch.gateway.keeping.exchanges import Kept
+from lockstitch.gateway.keeping.exchanges import kept as kept_in
+from lockstitch.gateway.keeping.finishing import NOTHING_HEARD, finished
 from lockstitch.gateway.lines import Asking
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from lockstitch.gateway import refusals
+from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.passing import Whole, fetched, passed, refused, target_of, told
+from lockstitch.gateway.responding.passing import Whole, fetched, passed, refused, target_of, told
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 

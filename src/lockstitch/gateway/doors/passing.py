@@ -6,8 +6,8 @@ import asyncio
 
 from aiohttp import WSMsgType, web
 
-from lockstitch.gateway import refusals
-from lockstitch.gateway.passing import Whole, asking_of, passed, refused, target_of, told
+from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.responding.passing import Whole, asking_of, passed, refused, target_of, told
 from lockstitch.gateway.wire import ClientSocket, Flow, HandshakeRefused, UpstreamSocket
 from lockstitch.gateway.world import Caller, World
 

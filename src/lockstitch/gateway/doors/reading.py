@@ -15,7 +15,7 @@ from aiohttp import web
 from lockstitch.gateway.events import Splitter
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Line
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World
 

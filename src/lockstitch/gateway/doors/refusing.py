@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 from aiohttp import web
 
-from lockstitch.gateway.conversations import ConversationRefused
-from lockstitch.gateway.listing import NoSuchItem
-from lockstitch.gateway.passing import refused
+from lockstitch.gateway.deciding.listing import NoSuchItem
+from lockstitch.gateway.keeping.conversations import ConversationRefused
+from lockstitch.gateway.responding.passing import refused
 from lockstitch.gateway.world import Caller, World
 
 Ids = ParamSpec("Ids")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from lockstitch.gateway.answering import Answering
-from lockstitch.gateway.asked import Api, Asked, read
-from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.deciding.asked import Api, Asked, read
+from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Line
 from lockstitch.gateway.listening import Connection
-from lockstitch.gateway.passing import Whole, target_of, told
-from lockstitch.gateway.sinks import SseSink, UnseenSink
-from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.responding.answering import Answering
+from lockstitch.gateway.responding.passing import Whole, target_of, told
+from lockstitch.gateway.responding.ways import OverHttp, OverSocket, Way
+from lockstitch.gateway.showing.sinks import SseSink, UnseenSink
+from lockstitch.gateway.showing.streams import Log, Stream
 from lockstitch.gateway.upstreams import Reached
-from lockstitch.gateway.ways import OverHttp, OverSocket, Way
 from lockstitch.gateway.world import Caller, World
 
 JSON = (("content-type", "application/json"),)

@@ -10,8 +10,13 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.core.records import Name, Naming
-from lockstitch.gateway import telling
-from lockstitch.gateway.chains import ChainUnknown
+from lockstitch.gateway.deciding.listing import flag, page, paging, whole_number
+from lockstitch.gateway.deciding.refusals import (
+    Refusal,
+    journal_unavailable,
+    response_not_found,
+    unreachable,
+)
 from lockstitch.gateway.doors.kept_responses import (
     asking_for,
     is_heard,
@@ -23,17 +28,12 @@ from lockstitch.gateway.doors.refusing import refusing
 from lockstitch.gateway.doors.streaming_again import StreamAgain
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere
 from lockstitch.gateway.events import changed
-from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.keeping import telling
+from lockstitch.gateway.keeping.chains import ChainUnknown
+from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.listing import flag, page, paging, whole_number
-from lockstitch.gateway.passing import Whole, fetched, refused, told
-from lockstitch.gateway.refusals import (
-    Refusal,
-    journal_unavailable,
-    response_not_found,
-    unreachable,
-)
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.responding.passing import Whole, fetched, refused, told
+from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.world import Caller, World
 
 

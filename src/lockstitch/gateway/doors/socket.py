@@ -17,8 +17,14 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 from msgspec import Raw, Struct
 
-from lockstitch.gateway.answering import Answering
-from lockstitch.gateway.asked import CREATE_FRAME, Asked, NotARequest, read
+from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, read
+from lockstitch.gateway.deciding.refusals import (
+    Refusal,
+    bad_key,
+    draining,
+    not_a_request,
+    too_many_requests,
+)
 from lockstitch.gateway.events import (
     CREATED,
     ERROR,
@@ -29,21 +35,15 @@ from lockstitch.gateway.events import (
     body_of,
     peeked,
 )
-from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Headers, Hearing, Line, LineFailure
-from lockstitch.gateway.mishaps import refusal_for
-from lockstitch.gateway.passing import Whole
-from lockstitch.gateway.refusals import (
-    Refusal,
-    bad_key,
-    draining,
-    not_a_request,
-    too_many_requests,
-)
-from lockstitch.gateway.sinks import LaneSink
-from lockstitch.gateway.streams import Log, Stream
+from lockstitch.gateway.responding.answering import Answering
+from lockstitch.gateway.responding.mishaps import refusal_for
+from lockstitch.gateway.responding.passing import Whole
+from lockstitch.gateway.responding.ways import RESPONSES, OverHttp, Way, of_no_body
+from lockstitch.gateway.showing.sinks import LaneSink
+from lockstitch.gateway.showing.streams import Log, Stream
 from lockstitch.gateway.upstreams import Reached
-from lockstitch.gateway.ways import RESPONSES, OverHttp, Way, of_no_body
 from lockstitch.gateway.wire import ClientSocket, Flow, UpstreamSocket
 from lockstitch.gateway.world import Caller, World
 

@@ -12,7 +12,6 @@ from typing import Final
 from aiohttp import web
 
 from lockstitch.core.facts import Ending
-from lockstitch.gateway import telling
 from lockstitch.gateway.doors.kept_responses import (
     asking_for,
     is_heard,
@@ -31,10 +30,11 @@ from lockstitch.gateway.doors.reading import (
 from lockstitch.gateway.doors.resuming import Resumed
 from lockstitch.gateway.doors.unknown import NOT_FOUND
 from lockstitch.gateway.events import as_sse, body_of, with_response
-from lockstitch.gateway.exchanges import Kept
+from lockstitch.gateway.keeping import telling
+from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.passing import fetched
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.responding.passing import fetched
+from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError

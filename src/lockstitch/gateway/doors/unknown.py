@@ -8,9 +8,9 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import structs
 
+from lockstitch.gateway.deciding.refusals import Refusal, unreachable
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.passing import asking_of, fetched, passed, refused, told
-from lockstitch.gateway.refusals import Refusal, unreachable
+from lockstitch.gateway.responding.passing import asking_of, fetched, passed, refused, told
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 

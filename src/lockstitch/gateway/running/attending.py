@@ -10,7 +10,6 @@ from socket import socket
 from ssl import SSLContext
 from typing import Any, Final
 
-from lockstitch.gateway import logs
 from lockstitch.gateway.config.loading import default_store
 from lockstitch.gateway.config.model import Config
 from lockstitch.gateway.running.contract import (
@@ -23,6 +22,7 @@ from lockstitch.gateway.running.contract import (
 )
 from lockstitch.gateway.running.orders import Drain, Orders, Reload, Stop
 from lockstitch.gateway.running.tls import renew, tls_context
+from lockstitch.gateway.watching import logs
 from lockstitch.store.contract import Store
 from lockstitch.store.opening import open_store
 

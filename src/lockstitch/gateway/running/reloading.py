@@ -10,11 +10,11 @@ from typing import Final, TypeAlias
 from msgspec import structs
 
 from lockstitch.core.errors import LockstitchError
-from lockstitch.gateway import logs
 from lockstitch.gateway.config.errors import ConfigError
 from lockstitch.gateway.config.loading import check_whole
 from lockstitch.gateway.config.model import Config
 from lockstitch.gateway.config.tables import Problems
+from lockstitch.gateway.watching import logs
 
 CHECK_SECONDS: Final = 2.0
 """How often the files are looked at. A key that is taken out is no key at most this much later."""

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from msgspec import structs
 
-from lockstitch.gateway import logs
 from lockstitch.gateway.config.model import Config
 from lockstitch.gateway.running.attending import attend, opened_store
 from lockstitch.gateway.running.contract import GATEWAY, CannotServe
@@ -16,6 +15,7 @@ from lockstitch.gateway.running.directing import directed
 from lockstitch.gateway.running.reloading import CHECK_SECONDS, Load, Reloading
 from lockstitch.gateway.running.sockets import bound, close, port_of
 from lockstitch.gateway.running.tls import tls_context
+from lockstitch.gateway.watching import logs
 
 
 async def serve(

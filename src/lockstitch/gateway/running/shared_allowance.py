@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
 
-from lockstitch.gateway.allowance import Allowance, Bucket, Exhausted
+from lockstitch.gateway.access.allowance import Allowance, Bucket, Exhausted
 from lockstitch.gateway.config.model import Key
 
 if sys.platform != "win32":  # where there are no workers

@@ -18,9 +18,7 @@ from typing import Final
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from lockstitch.gateway import logs
 from lockstitch.gateway.config.model import Config
-from lockstitch.gateway.metrics import FOLDER_VARIABLE as METRICS_VARIABLE
 from lockstitch.gateway.running.attending import OVERDUE_SECONDS
 from lockstitch.gateway.running.contract import CLEAN, STOPPED_AT_ONCE, TROUBLE, CannotServe
 from lockstitch.gateway.running.orders import (
@@ -36,6 +34,8 @@ from lockstitch.gateway.running.shared_allowance import FILE_VARIABLE as ALLOWAN
 from lockstitch.gateway.running.shared_allowance import PLACE_VARIABLE, SharedAllowance
 from lockstitch.gateway.running.sockets import close
 from lockstitch.gateway.running.worker import READY
+from lockstitch.gateway.watching import logs
+from lockstitch.gateway.watching.metrics import FOLDER_VARIABLE as METRICS_VARIABLE
 
 CRASHES_ALLOWED: Final = 10
 CRASHES_SECONDS: Final = 60.0

@@ -13,11 +13,11 @@ import sys
 from typing import Final
 
 from lockstitch.core.errors import LockstitchError
-from lockstitch.gateway import logs
 from lockstitch.gateway.running.attending import attend
 from lockstitch.gateway.running.contract import CLEAN, TROUBLE
 from lockstitch.gateway.running.loops import run
 from lockstitch.gateway.running.orders import Begin, Drain, Orders, Stop, read
+from lockstitch.gateway.watching import logs
 
 READY: Final = b"ready\n"
 FAILED: Final = 1

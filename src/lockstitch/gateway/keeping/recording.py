@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.core.facts import AnyFact
-from lockstitch.gateway.logs import careful
+from lockstitch.gateway.watching.logs import careful
 from lockstitch.store.errors import ConversationBusy, StoreError
 from lockstitch.store.journal import Journal
 

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import LockstitchError, NotAnItem
-from lockstitch.gateway.asked import NotARequest
+from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.events import changed
-from lockstitch.gateway.refusals import Refusal
 
 MOST_LISTED_ITEMS: Final = 100
 LISTED_ITEMS: Final = 20

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from lockstitch.gateway.asked import Asked
+from lockstitch.gateway.deciding.asked import Asked
 from lockstitch.gateway.events import COMPLETED, CREATED, IN_PROGRESS, Heard, as_sse, peeked
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.preparing import Prepared
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.streams import Stream
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recordings import Recording
+from lockstitch.gateway.responding.preparing import Prepared
+from lockstitch.gateway.showing.streams import Stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 

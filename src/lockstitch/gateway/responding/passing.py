@@ -8,12 +8,12 @@ import asyncio
 from aiohttp import web
 from msgspec import Struct
 
-from lockstitch.gateway.asked import Api
-from lockstitch.gateway.attempts import LARGEST_ANSWER_BYTES
+from lockstitch.gateway.deciding.asked import Api
+from lockstitch.gateway.deciding.refusals import Refusal, unreachable
 from lockstitch.gateway.events import Splitter
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, first
-from lockstitch.gateway.refusals import Refusal, unreachable
+from lockstitch.gateway.responding.attempts import LARGEST_ANSWER_BYTES
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World

@@ -13,10 +13,10 @@ from msgspec import Raw
 
 from lockstitch.core.facts import AnyFact, Ending, ItemCompleted, ResponseOpened
 from lockstitch.dialects.reading import decoded
+from lockstitch.gateway.deciding.listing import id_of
 from lockstitch.gateway.events import body_of, changed
-from lockstitch.gateway.exchanges import Kept, ended
-from lockstitch.gateway.listing import id_of
-from lockstitch.gateway.notes import AnsweredNote
+from lockstitch.gateway.keeping.exchanges import Kept, ended
+from lockstitch.gateway.keeping.notes import AnsweredNote
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 
 _REPEATED: Final = ("instructions", "tools", "text")

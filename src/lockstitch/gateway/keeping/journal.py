@@ -20,9 +20,9 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import READINGS, decoded
-from lockstitch.gateway.chains import ChainUnknown
-from lockstitch.gateway.exchanges import Kept, kept
-from lockstitch.gateway.notes import SAME_AS
+from lockstitch.gateway.keeping.chains import ChainUnknown
+from lockstitch.gateway.keeping.exchanges import Kept, kept
+from lockstitch.gateway.keeping.notes import SAME_AS
 from lockstitch.store.contract import Store
 from lockstitch.store.journal import Journal
 

@@ -23,7 +23,7 @@ from lockstitch.core.facts import (
     Seq,
 )
 from lockstitch.dialects.base import Wire
-from lockstitch.gateway.exchanges import Kept, giver
+from lockstitch.gateway.keeping.exchanges import Kept, giver
 from lockstitch.ledgers import Ledger
 
 

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Raw
 
 from lockstitch.core.facts import Ending
+from lockstitch.gateway.deciding.listing import Listed, listed
+from lockstitch.gateway.deciding.refusals import Failing
 from lockstitch.gateway.events import CREATED, FAILED, ITEM_DONE, as_sse, peeked
-from lockstitch.gateway.exchanges import Kept
-from lockstitch.gateway.listing import Listed, listed
-from lockstitch.gateway.refusals import Failing
+from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 
 BROKE_OFF: Final = (

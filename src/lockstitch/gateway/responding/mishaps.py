@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from lockstitch.gateway import logs, refusals
-from lockstitch.gateway.asked import NotARequest
-from lockstitch.gateway.conversations import ConversationRefused
+from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.listing import NoSuchItem
+from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.keeping.conversations import ConversationRefused
+from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.listing import NoSuchItem
-from lockstitch.gateway.recording import NotDurable
-from lockstitch.gateway.refusals import Refusal
+from lockstitch.gateway.watching import logs
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError
 

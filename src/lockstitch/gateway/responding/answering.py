@@ -14,24 +14,10 @@ import msgspec
 
 from lockstitch.core.facts import Ending
 from lockstitch.dialects.base import Wire
-from lockstitch.gateway import refusals, retrying, routing
-from lockstitch.gateway.asked import Api, Asked, read, rebuilt
-from lockstitch.gateway.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
-from lockstitch.gateway.conversations import Held
-from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
-from lockstitch.gateway.exchanges import Kept
-from lockstitch.gateway.lines import Line, LineFailure
-from lockstitch.gateway.logs import careful
-from lockstitch.gateway.mishaps import refusal_for
-from lockstitch.gateway.notes import AskedNote
-from lockstitch.gateway.passing import Whole
-from lockstitch.gateway.prefixes import Running
-from lockstitch.gateway.preparing import Prepared, Stop, prepared
-from lockstitch.gateway.recording import NotDurable
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.refusals import Failing, Refusal
-from lockstitch.gateway.replaying import CannotReplay, Replaying
-from lockstitch.gateway.retrying import (
+from lockstitch.gateway.deciding import refusals, retrying, routing
+from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
+from lockstitch.gateway.deciding.refusals import Failing, Refusal
+from lockstitch.gateway.deciding.retrying import (
     Again,
     AgainReplayed,
     AgainStripped,
@@ -41,10 +27,24 @@ from lockstitch.gateway.retrying import (
     Shown,
     Try,
 )
-from lockstitch.gateway.streams import Stream
+from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
+from lockstitch.gateway.keeping.conversations import Held
+from lockstitch.gateway.keeping.exchanges import Kept
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.prefixes import Running
+from lockstitch.gateway.keeping.recording import NotDurable
+from lockstitch.gateway.keeping.recordings import Recording
+from lockstitch.gateway.lines import Line, LineFailure
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
+from lockstitch.gateway.responding.mishaps import refusal_for
+from lockstitch.gateway.responding.passing import Whole
+from lockstitch.gateway.responding.preparing import Prepared, Stop, prepared
+from lockstitch.gateway.responding.replaying import CannotReplay, Replaying
+from lockstitch.gateway.responding.warming import warmed_up
+from lockstitch.gateway.responding.ways import Way
+from lockstitch.gateway.showing.streams import Stream
 from lockstitch.gateway.upstreams import Reached
-from lockstitch.gateway.warming import warmed_up
-from lockstitch.gateway.ways import Way
+from lockstitch.gateway.watching.logs import careful
 from lockstitch.gateway.wire import HandshakeRefused
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import (
     BEGINNING,
     CREATED,
@@ -31,10 +32,9 @@ from lockstitch.gateway.events import (
     plain_in_frame,
     with_response,
 )
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import Headers, LineFailure, first
-from lockstitch.gateway.recordings import Recording
-from lockstitch.gateway.retrying import Shown
-from lockstitch.gateway.streams import Stream
+from lockstitch.gateway.showing.streams import Stream
 from lockstitch.upstream.said import Said, said_in, said_in_frame
 from lockstitch.upstream.sse import EventTooLarge
 

@@ -17,7 +17,9 @@ from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import AnyFact
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
-from lockstitch.gateway.conversation_facts import (
+from lockstitch.gateway.deciding.listing import with_id
+from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found
+from lockstitch.gateway.keeping.conversation_facts import (
     Conversation,
     MadeNote,
     added,
@@ -26,9 +28,7 @@ from lockstitch.gateway.conversation_facts import (
     metadata_set,
     removed,
 )
-from lockstitch.gateway.journal import LONGEST_ID_CHARACTERS, PREFIX
-from lockstitch.gateway.listing import with_id
-from lockstitch.gateway.refusals import Refusal, conversation_not_found
+from lockstitch.gateway.keeping.journal import LONGEST_ID_CHARACTERS, PREFIX
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal

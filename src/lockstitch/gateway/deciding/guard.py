@@ -23,7 +23,7 @@ from lockstitch.core.pairing import Pairing
 from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import rewrite_all
-from lockstitch.gateway.evidence import NOTHING, Seen, answering, parts_of
+from lockstitch.gateway.deciding.evidence import NOTHING, Seen, answering, parts_of
 
 
 class Guarding(Enum):

@@ -15,10 +15,10 @@ from msgspec import Raw
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
 from lockstitch.gateway.events import Body, body_of, changed
-from lockstitch.gateway.exchanges import begun, ended, is_call
-from lockstitch.gateway.journal import Exchanges, name_of
-from lockstitch.gateway.notes import AnsweredNote, AskedNote
-from lockstitch.gateway.recording import NotDurable, Recorder
+from lockstitch.gateway.keeping.exchanges import begun, ended, is_call
+from lockstitch.gateway.keeping.journal import Exchanges, name_of
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.recording import NotDurable, Recorder
 from lockstitch.store.errors import StoreError
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder

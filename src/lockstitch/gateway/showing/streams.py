@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import (
     ERROR,
     Heard,
@@ -20,7 +21,6 @@ from lockstitch.gateway.events import (
     without_stream_id,
 )
 from lockstitch.gateway.lines import Headers
-from lockstitch.gateway.retrying import Shown
 
 
 class Sink(Protocol):

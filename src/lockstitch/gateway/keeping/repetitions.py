@@ -12,7 +12,7 @@ from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.exchanges import open_calls
+from lockstitch.gateway.keeping.exchanges import open_calls
 
 _RESPONSES = by_name("responses")
 

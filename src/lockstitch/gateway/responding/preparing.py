@@ -16,15 +16,15 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway import evidence, guard, refusals, routing
-from lockstitch.gateway.asked import Asked, read, rebuilt
-from lockstitch.gateway.conversations import ConversationRefused, Held
-from lockstitch.gateway.exchanges import Kept, open_calls
-from lockstitch.gateway.guard import Guarding
-from lockstitch.gateway.prefixes import Running
-from lockstitch.gateway.refusals import Refusal
-from lockstitch.gateway.repetitions import without_repetitions
-from lockstitch.gateway.routing import Route
+from lockstitch.gateway.deciding import evidence, guard, refusals, routing
+from lockstitch.gateway.deciding.asked import Asked, read, rebuilt
+from lockstitch.gateway.deciding.guard import Guarding
+from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.deciding.routing import Route
+from lockstitch.gateway.keeping.conversations import ConversationRefused, Held
+from lockstitch.gateway.keeping.exchanges import Kept, open_calls
+from lockstitch.gateway.keeping.prefixes import Running
+from lockstitch.gateway.keeping.repetitions import without_repetitions
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from lockstitch.core import families, rules
 from lockstitch.core.findings import Finding
-from lockstitch.gateway.asked import Api, NotARequest
+from lockstitch.gateway.deciding.asked import Api, NotARequest
 
 INVALID: Final = "invalid_request_error"
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from lockstitch.gateway.asked import Api
+from lockstitch.gateway.deciding.asked import Api
 
 COOLING_SECONDS: Final = 10.0
 """For an upstream that could not be reached or was busy without saying how long. Long enough that

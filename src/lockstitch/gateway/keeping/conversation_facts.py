@@ -14,9 +14,9 @@ from msgspec import Struct
 from lockstitch.core.facts import AnchorAdopted, AnyFact, ItemAdded, Mode, Noted, Seq
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.exchanges import giver
-from lockstitch.gateway.listing import Listed, NoSuchItem, listed
-from lockstitch.gateway.notes import UnreadableNote
+from lockstitch.gateway.deciding.listing import Listed, NoSuchItem, listed
+from lockstitch.gateway.keeping.exchanges import giver
+from lockstitch.gateway.keeping.notes import UnreadableNote
 
 MADE: Final = "gateway.conversation"
 METADATA: Final = "gateway.conversation_metadata"

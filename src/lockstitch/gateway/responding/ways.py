@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lockstitch.gateway.asked import frame, http_body
+from lockstitch.gateway.deciding.asked import frame, http_body
 from lockstitch.gateway.lines import Asking, Headers, Hearing, Line, LineFailure
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import UpstreamSocket

@@ -27,7 +27,7 @@ from lockstitch.core.facts import (
 )
 from lockstitch.core.items import Item, Part
 from lockstitch.dialects.reading import READINGS
-from lockstitch.gateway.notes import (
+from lockstitch.gateway.keeping.notes import (
     ANSWERED,
     ASKED,
     SAME_AS,

@@ -10,7 +10,7 @@ from aiohttp import web
 from lockstitch.gateway.events import ERROR, TERMINAL, Heard, error_as_frame, with_stream_id
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Headers, Line
-from lockstitch.gateway.streams import sse_of
+from lockstitch.gateway.showing.streams import sse_of
 from lockstitch.gateway.wire import ClientSocket, ClientStream, Flow
 
 

@@ -12,8 +12,8 @@ from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.asked import NotARequest
-from lockstitch.gateway.listing import type_of
+from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.listing import type_of
 
 MOST_ITEMS_AT_ONCE: Final = 20
 MOST_METADATA_PAIRS: Final = 16

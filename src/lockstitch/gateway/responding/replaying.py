@@ -14,10 +14,10 @@ from lockstitch.core.continuation import Refuse, Replay, SettleFirst
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.core.findings import Finding
 from lockstitch.dialects.base import Wire
-from lockstitch.gateway.asked import Asked, rebuilt
-from lockstitch.gateway.chains import Chain, ChainUnknown
-from lockstitch.gateway.journal import Exchanges
-from lockstitch.gateway.portable import CannotTravel, NotWhole, abroad, at_home
+from lockstitch.gateway.deciding.asked import Asked, rebuilt
+from lockstitch.gateway.deciding.portable import CannotTravel, NotWhole, abroad, at_home
+from lockstitch.gateway.keeping.chains import Chain, ChainUnknown
+from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.upstreams import Reached
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from lockstitch.gateway.streams import Log
+from lockstitch.gateway.showing.streams import Log
 
 
 class Runs:

@@ -1,0 +1,1 @@
+"""What is decided, purely: data in, decisions out."""

@@ -1,0 +1,1 @@
+"""What is kept: exchanges and conversations, as facts in a store, and back."""

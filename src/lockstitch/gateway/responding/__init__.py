@@ -1,0 +1,1 @@
+"""How a request is answered: prepared, tried, tried again, ended."""

@@ -125,6 +125,7 @@ class Recording:
         if self._recorder is not None and self.ending is None:
             self._say(self._order.rest())
             self._recorder.record((), last=True)
+            self.when_opened = self.when_ended = None
 
     def durable(self) -> asyncio.Future[None] | None:
         """Done when what was said so far is on disk; None where nothing is recorded."""
@@ -173,6 +174,7 @@ class Recording:
         self._recorder.record(ended(self._request, ending, note), last=True)
         if self.when_ended is not None:
             self._beside = self.when_ended(self)
+        self.when_opened = self.when_ended = None  # they hold whoever asked
 
 
 async def _both(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:

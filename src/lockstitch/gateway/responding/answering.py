@@ -148,6 +148,8 @@ class Answering:
             for response in self._runs:
                 last = response == self._runs[-1]
                 self._world.runs.end(self._caller.tenant, response, keep=last)
+            # What is large must not wait for the garbage collector to find this circle.
+            self._attempt = self._line = self._stream.log = None
 
     # --- tries ---------------------------------------------------------------------------------
 

@@ -101,6 +101,8 @@ class SseSink:
             await self._beginning
         if self._flow is not None:
             self._flow.stop()
+        self._line = self.passes = None
+        self.when_lost = _nothing
         if self._client is None:
             return web.Response(status=499)  # nobody reads it
         self._client.end()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from lockstitch.gateway.lines import Headers, first
-from lockstitch.gateway.wire.heads import HOP_BY_HOP
+from lockstitch.gateway.wire.heads import HOP_BY_HOP, named_by_connection
 
 KEYS: Final = frozenset({"authorization", "x-api-key", "api-key", "cookie"})
 
@@ -27,7 +27,7 @@ def to_upstream(
     and must not leave. ``key`` is the upstream's own; ``own`` are set in place of the client's."""
     # The server has unpacked what came packed. What is about the client's connection must not be
     # able to name, and so to take away, what is set here.
-    drop = {"content-encoding", "connection", *_named_by_connection(headers)}
+    drop = {"content-encoding", "connection", *named_by_connection(headers)}
     drop |= {name.lower() for name, _ in own}
     if keyed or key is not None:
         drop |= KEYS
@@ -40,15 +40,6 @@ def to_upstream(
         anthropic = first(headers, "anthropic-version") is not None
         kept.append(("x-api-key", key) if anthropic else ("authorization", f"Bearer {key}"))
     return [*kept, *own]
-
-
-def _named_by_connection(headers: Headers) -> set[str]:
-    return {
-        word.strip().lower()
-        for name, value in headers
-        if name.lower() == "connection"
-        for word in value.split(",")
-    }
 
 
 def to_client(headers: Headers, request_id: str) -> Headers:

@@ -6,7 +6,9 @@ adopted by the id of the response it goes on from. `chains` puts them together a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from lockstitch.core.facts import (
@@ -27,6 +29,7 @@ from lockstitch.core.facts import (
 )
 from lockstitch.core.items import Item, Part
 from lockstitch.dialects.reading import READINGS
+from lockstitch.gateway.events import changed
 from lockstitch.gateway.keeping.notes import (
     ANSWERED,
     ASKED,
@@ -107,6 +110,20 @@ def open_calls(said: Iterable[bytes]) -> list[Item]:
 def is_call(item: bytes) -> bool:
     """Does somebody have to run something for this item?"""
     return any(p.part is Part.CALL and not p.lone for p in READINGS["responses"].read(item))
+
+
+REPEATED: Final = ("instructions", "tools", "text")
+"""What a response only repeats of its request. It is large, and is kept only where the gateway is
+asked for responses in its upstream's place."""
+
+
+def without_output(response: bytes, *, brief: bool) -> bytes:
+    """A response without its output, which is kept item by item; ``brief``: and without what it
+    only repeats."""
+    try:
+        return changed(response, {"output": []}, drop=REPEATED if brief else ())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b"null"
 
 
 class Kept(Struct, frozen=True, kw_only=True):

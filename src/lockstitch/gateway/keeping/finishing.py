@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Raw
 
 from lockstitch.core.facts import AnyFact, Ending, ItemCompleted, ResponseOpened
 from lockstitch.dialects.reading import decoded
 from lockstitch.gateway.deciding.listing import id_of
-from lockstitch.gateway.events import body_of, changed
-from lockstitch.gateway.keeping.exchanges import Kept, ended
+from lockstitch.gateway.events import body_of
+from lockstitch.gateway.keeping.exchanges import Kept, ended, without_output
 from lockstitch.gateway.keeping.notes import AnsweredNote
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
-
-_REPEATED: Final = ("instructions", "tools", "text")
-"""What a response only repeats of its request; the upstream that showed it keeps it."""
 
 NOTHING_HEARD: Final[Mapping[bytes, int]] = {}
 
@@ -47,7 +43,7 @@ def finished(
         numbers=[numbers.get(item) for item in (*kept.said, *new)],
         last=last,
         ended_by=f"response.{body.status}",
-        response=Raw(_without_output(response)),
+        response=Raw(without_output(response, brief=True)),
     )
     request = kept.request
     # Whoever heard it stopped before its end, and wrote that down: it was lost, and is found.
@@ -64,10 +60,3 @@ def _unsaid(said: Sequence[bytes], output: Sequence[bytes]) -> list[bytes]:
     its order; an item with an id is known by that, too."""
     known = {id_of(item) for item in said} - {None}
     return [item for item in output[len(said) :] if id_of(item) not in known]
-
-
-def _without_output(response: bytes) -> bytes:
-    try:
-        return changed(response, {"output": []}, drop=_REPEATED)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return b"null"

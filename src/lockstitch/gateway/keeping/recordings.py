@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
 
-import msgspec
 from msgspec import Raw
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
-from lockstitch.gateway.events import Body, body_of, changed
-from lockstitch.gateway.keeping.exchanges import begun, ended, is_call
+from lockstitch.gateway.events import Body, body_of
+from lockstitch.gateway.keeping.exchanges import begun, ended, is_call, without_output
 from lockstitch.gateway.keeping.journal import Exchanges, name_of
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
@@ -23,10 +21,6 @@ from lockstitch.store.errors import StoreError
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
-
-_REPEATED: Final = ("instructions", "tools", "text")
-"""What a response only repeats of its request. It is large, and is kept only where the gateway is
-asked for responses in its upstream's place."""
 
 
 class Recording:
@@ -164,7 +158,7 @@ class Recording:
     def _end(self, ending: Ending, type: str, number: int | None, response: Raw) -> None:
         assert self._recorder is not None
         self.ending = ending
-        without = _without(bytes(response), _REPEATED if self._brief else ())
+        without = without_output(bytes(response), brief=self._brief)
         note = AnsweredNote(
             numbers=[self._numbers.get(item) for item in self.said],
             last=number,
@@ -183,14 +177,6 @@ async def _both(first: asyncio.Future[None], second: asyncio.Future[None]) -> No
         await second
     except StoreError as error:
         raise NotDurable(f"The conversation could not be written: {error}") from error
-
-
-def _without(response: bytes, repeated: Sequence[str]) -> bytes:
-    """A response without its output, which is kept item by item."""
-    try:
-        return changed(response, {"output": []}, drop=repeated)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return b"null"
 
 
 def _follow(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:

@@ -139,7 +139,7 @@ def request_head(base: Base, asking: Asking) -> bytes:
 
 def written(headers: Headers, *, without: frozenset[str]) -> list[tuple[str, str]]:
     """The headers that go on to the next hop, each of them safe to write."""
-    named = _named_by_connection(headers)
+    named = named_by_connection(headers)
     kept = []
     for name, value in headers:
         if not _TOKEN.fullmatch(name):
@@ -152,7 +152,7 @@ def written(headers: Headers, *, without: frozenset[str]) -> list[tuple[str, str
     return kept
 
 
-def _named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
+def named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
     """What `connection` names is about one connection, too."""
     return {
         word.strip().lower()

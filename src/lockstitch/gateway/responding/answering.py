@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -16,14 +16,13 @@ from lockstitch.core.facts import Ending
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding import refusals, retrying, routing
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
-from lockstitch.gateway.deciding.refusals import Failing, Refusal
+from lockstitch.gateway.deciding.refusals import Failing
 from lockstitch.gateway.deciding.retrying import (
     Again,
     AgainReplayed,
     AgainStripped,
     Elsewhere,
     PassOn,
-    Sent,
     Shown,
     Try,
 )
@@ -36,10 +35,20 @@ from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import Line, LineFailure
 from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
+from lockstitch.gateway.responding.forms import (
+    JSON,
+    as_refusal,
+    cannot,
+    failure_of,
+    no,
+    restored,
+    sent_as,
+)
 from lockstitch.gateway.responding.mishaps import refusal_for
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared, Stop, prepared
 from lockstitch.gateway.responding.replaying import CannotReplay, Replaying
+from lockstitch.gateway.responding.silence import Silence
 from lockstitch.gateway.responding.warming import warmed_up
 from lockstitch.gateway.responding.ways import Way
 from lockstitch.gateway.showing.streams import Stream
@@ -48,7 +57,6 @@ from lockstitch.gateway.watching.logs import careful
 from lockstitch.gateway.wire import HandshakeRefused
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError
-from lockstitch.upstream.said import Said, said_in
 
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
@@ -133,7 +141,7 @@ class Answering:
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
         except Stop as stop:
-            return _no(stop.refusal)
+            return no(stop.refusal)
         except Exception as error:
             if not self._stream.begun:
                 raise
@@ -177,11 +185,11 @@ class Answering:
             else:
                 attempt.recording.cut()
             await attempt.recording.close()
-            failure = _failure(outcome)
+            failure = failure_of(outcome)
             others = routing.next_upstream(route, {*tried, upstream.name})
             step = retrying.next_step(
                 Try(
-                    sent=_sent(found, body),
+                    sent=sent_as(found, body),
                     failure=failure,
                     anchor=self._asked.previous_response_id or self._asked.conversation,
                     shown=self._stream.shown,
@@ -230,8 +238,12 @@ class Answering:
         self._caller.upstream = upstream.name
         way = self._ways.to(upstream)
         recording = self._recording(found, upstream)
-        restored = _restored(found, upstream, body)
-        attempt = Attempt(self._stream, recording, framed=way.framed, restored=restored)
+        attempt = Attempt(
+            self._stream,
+            recording,
+            framed=way.framed,
+            restored=restored(found, upstream, body),
+        )
         self._attempt, self._line = attempt, None
         loop = asyncio.get_running_loop()
         sent = loop.time()
@@ -249,7 +261,7 @@ class Answering:
         if self._stopping:
             self.stop("The gateway is shutting down.")
         heard = False
-        silence = _Silence(attempt, upstream.silence_seconds) if way.framed else None
+        silence = Silence(attempt, upstream.silence_seconds) if way.framed else None
         try:
             outcome = await attempt.outcome
             heard = not way.framed and not isinstance(outcome, Broken)
@@ -326,7 +338,7 @@ class Answering:
         try:
             return await self._body_for(found, upstream, "no_anchor_there")
         except CannotReplay as error:
-            raise Stop(_cannot(error, found)) from error
+            raise Stop(cannot(error, found)) from error
 
     async def _body_for(self, found: Prepared, upstream: Reached, why: str) -> bytes:
         """The request for an upstream that has nothing of what it goes on from."""
@@ -398,7 +410,7 @@ class Answering:
             try:
                 await durable
             except NotDurable as error:
-                return _no(refusal_for(error, self._world, self._caller))
+                return no(refusal_for(error, self._world, self._caller))
             self._remember(found, recording)
         return Whole(outcome.status, outcome.headers, body)
 
@@ -412,18 +424,18 @@ class Answering:
         if isinstance(outcome, Refused) and not stream.visible:
             if outcome.heard.event.type == FAILED:
                 return Whole(200, JSON, bytes(outcome.heard.event.response))
-            return _no(_as_refusal(outcome.said))
+            return no(as_refusal(outcome.said))
         if isinstance(outcome, Refused) and isinstance(step, PassOn):
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)
             stream.show(as_sse(heard.event.type, heard.data), (heard,))
         elif stream.shown is Shown.NOTHING:
             timed_out = isinstance(outcome, Broken) and outcome.failure.timed_out
-            return _no(refusals.unreachable(upstream.name, timed_out=timed_out))
+            return no(refusals.unreachable(upstream.name, timed_out=timed_out))
         elif isinstance(step, retrying.Fail):
             self._fail_stream(step.code, step.message, attempt.recording.said)
         else:
-            self._fail_stream("server_error", str(_failure(outcome)), attempt.recording.said)
+            self._fail_stream("server_error", str(failure_of(outcome)), attempt.recording.said)
         stream.end()
         return None
 
@@ -447,31 +459,6 @@ class Answering:
         self._caller.note(f"{what}: {why}")
 
 
-JSON = (("content-type", "application/json"),)
-
-
-class _Silence:
-    """Ends an attempt that hears nothing for too long. Lines over HTTP see to that themselves; a
-    WebSocket is awake as long as it answers pings, whatever becomes of its answers."""
-
-    def __init__(self, attempt: Attempt, seconds: float) -> None:
-        self._attempt = attempt
-        self._seconds = seconds
-        self._pieces = -1
-        self._timer = asyncio.get_running_loop().call_later(0, self._look)
-
-    def _look(self) -> None:
-        if self._attempt.pieces == self._pieces:
-            says = f"The upstream said nothing for {self._seconds:g} seconds."
-            self._attempt.broke(LineFailure(says, sent=True, timed_out=True))
-            return
-        self._pieces = self._attempt.pieces
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
-
-    def end(self) -> None:
-        self._timer.cancel()
-
-
 def _is_kept_elsewhere(item: Wire) -> bool:
     """Is it only a name for what a provider keeps?"""
     kind = item.get("type")
@@ -481,63 +468,3 @@ def _is_kept_elsewhere(item: Wire) -> bool:
 async def _added(held: Held, found: Prepared, recording: Recording) -> None:
     """A conversation has what was asked, and what was answered, together or not at all."""
     await held.add([*found.added, *recording.said])
-
-
-def _sent(found: Prepared, body: bytes) -> Sent:
-    asked = found.asked
-    if asked.previous_response_id is not None and body is found.body:
-        return Sent.KNOWN_CHAIN if found.parent is not None else Sent.UNKNOWN_CHAIN
-    if asked.conversation is not None and found.held is None:
-        return Sent.CONVERSATION
-    return Sent.UNANCHORED
-
-
-def _restored(found: Prepared, upstream: Reached, body: bytes) -> dict[str, Any]:
-    """What the response is to say of its request, where the upstream was asked otherwise."""
-    asked = found.asked
-    restored: dict[str, Any] = {}
-    if body is asked.body:
-        return restored
-    if asked.previous_response_id is not None:
-        restored["previous_response_id"] = asked.previous_response_id
-    if found.held is not None:
-        restored["conversation"] = {"id": asked.conversation}
-    if not upstream.keeps_state:
-        restored["store"] = asked.store
-    return restored
-
-
-def _failure(outcome: Outcome) -> Said | LineFailure:
-    if isinstance(outcome, Broken):
-        return outcome.failure
-    if isinstance(outcome, Refused):
-        return outcome.said
-    assert isinstance(outcome, Told)
-    try:
-        body = msgspec.json.decode(outcome.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        body = None
-    return said_in(body, status=outcome.status, headers=dict(outcome.headers))
-
-
-def _cannot(error: CannotReplay, found: Prepared) -> Refusal:
-    asked = found.asked
-    if error.findings:
-        return refusals.not_whole(error.findings, asked.api)
-    if asked.previous_response_id is not None and error.unknown:
-        return refusals.previous_response_not_found(asked.previous_response_id)
-    return refusals.cannot_continue(error)
-
-
-def _as_refusal(said: Said) -> Refusal:
-    return Refusal(
-        status=said.status or 502,
-        message=said.message,
-        type=said.type or "server_error",
-        code=said.code,
-        retry_after=said.retry_after,
-    )
-
-
-def _no(refusal: Refusal) -> Whole:
-    return Whole(refusal.status, refusal.headers(), refusal.body())

@@ -1,0 +1,87 @@
+"""The forms of one request: what was sent, what its response is to say, how it failed, and a no.
+
+Pure: what follows from them is decided in `deciding`, and done in `answering`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.deciding.retrying import Sent
+from lockstitch.gateway.lines import Headers, LineFailure
+from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused, Told
+from lockstitch.gateway.responding.passing import Whole
+from lockstitch.gateway.responding.preparing import Prepared
+from lockstitch.gateway.responding.replaying import CannotReplay
+from lockstitch.gateway.upstreams import Reached
+from lockstitch.upstream.said import Said, said_in
+
+JSON: Final[Headers] = (("content-type", "application/json"),)
+
+
+def sent_as(found: Prepared, body: bytes) -> Sent:
+    """What a try went on from, as its upstream saw it."""
+    asked = found.asked
+    if asked.previous_response_id is not None and body is found.body:
+        return Sent.KNOWN_CHAIN if found.parent is not None else Sent.UNKNOWN_CHAIN
+    if asked.conversation is not None and found.held is None:
+        return Sent.CONVERSATION
+    return Sent.UNANCHORED
+
+
+def restored(found: Prepared, upstream: Reached, body: bytes) -> dict[str, Any]:
+    """What the response is to say of its request, where the upstream was asked otherwise."""
+    asked = found.asked
+    fields: dict[str, Any] = {}
+    if body is asked.body:
+        return fields
+    if asked.previous_response_id is not None:
+        fields["previous_response_id"] = asked.previous_response_id
+    if found.held is not None:
+        fields["conversation"] = {"id": asked.conversation}
+    if not upstream.keeps_state:
+        fields["store"] = asked.store
+    return fields
+
+
+def failure_of(outcome: Outcome) -> Said | LineFailure:
+    """How a try failed."""
+    if isinstance(outcome, Broken):
+        return outcome.failure
+    if isinstance(outcome, Refused):
+        return outcome.said
+    assert isinstance(outcome, Told)
+    try:
+        body = msgspec.json.decode(outcome.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = None
+    return said_in(body, status=outcome.status, headers=dict(outcome.headers))
+
+
+def cannot(error: CannotReplay, found: Prepared) -> Refusal:
+    """A no to a request that nobody can be asked in this form."""
+    asked = found.asked
+    if error.findings:
+        return refusals.not_whole(error.findings, asked.api)
+    if asked.previous_response_id is not None and error.unknown:
+        return refusals.previous_response_not_found(asked.previous_response_id)
+    return refusals.cannot_continue(error)
+
+
+def as_refusal(said: Said) -> Refusal:
+    """What an upstream said in an event, for a client that reads none."""
+    return Refusal(
+        status=said.status or 502,
+        message=said.message,
+        type=said.type or "server_error",
+        code=said.code,
+        retry_after=said.retry_after,
+    )
+
+
+def no(refusal: Refusal) -> Whole:
+    """A no, as an answer."""
+    return Whole(refusal.status, refusal.headers(), refusal.body())

@@ -114,6 +114,7 @@ class Gateway:
         opened = not self.world.keyring or caller.key is not None
         if request.path == "/metrics":
             if opened or self.world.config.metrics.open:
+                self.world.metrics.held_bytes.set(self.world.runs.size)
                 body, kind = self.world.metrics.exposition()
                 return web.Response(body=body, headers={"content-type": kind})
             return refused(caller, refusals.bad_key())

@@ -73,12 +73,12 @@ class World:
         self.store = store
         self.clock = clock
         """Seconds since 1970."""
-        self.exchanges = Exchanges(store)
+        self.metrics = Metrics()
+        self.exchanges = Exchanges(store, took=self.metrics.append_seconds.observe)
         self.conversations = Conversations(store)
         self.runs = Runs(config.limits.events_kept_bytes)
         self.prefixes = Prefixes()
         self._upstreams: Upstreams | None = None
-        self.metrics = Metrics()
         self.keyring = Keyring(config.keys)
         self.allowance = allowance_here()
         self.running: set[Answerer] = set()

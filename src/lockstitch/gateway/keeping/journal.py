@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -50,8 +50,10 @@ LARGEST_REMEMBERED_BYTES: Final = 64 * 1024
 class Exchanges:
     """The exchanges of all tenants."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, took: Callable[[float], None] | None = None) -> None:
+        """``took`` is told how many seconds each write of an exchange took."""
         self.store = store
+        self.took = took
         self._remembered: OrderedDict[str, tuple[float, Kept]] = OrderedDict()
         self._size = 0
 

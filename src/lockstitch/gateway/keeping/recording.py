@@ -35,11 +35,13 @@ class Recorder:
         self,
         opened: Callable[[], Awaitable[Journal]],
         begun: Begun | None = None,
+        took: Callable[[float], None] | None = None,
     ) -> None:
         """``begun`` begins it in one write with its first facts, where that can be; where it gives
-        nothing, ``opened`` does it step by step."""
+        nothing, ``opened`` does it step by step. ``took`` is told the seconds of each write."""
         self._opened = opened
         self._begun = begun
+        self._took = took
         self._journal: Journal | None = None
         self._facts: list[AnyFact] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -97,7 +99,10 @@ class Recorder:
             while self._facts or self._waiting or (self._last and self._journal is not None):
                 facts, self._facts = self._facts, []
                 waiting, self._waiting = self._waiting, []
+                begun = asyncio.get_running_loop().time()
                 failure = await self._written(facts)
+                if self._took is not None and facts:
+                    self._took(asyncio.get_running_loop().time() - begun)
                 for future in waiting:
                     if future.done():
                         continue

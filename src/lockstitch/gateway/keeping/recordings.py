@@ -65,6 +65,7 @@ class Recording:
             lambda facts, last: Journal.begin(
                 exchanges.store, name_of(tenant, response), facts, last=last
             ),
+            exchanges.took,
         )
         try:
             beginning = begun(self.note, self._items, response)

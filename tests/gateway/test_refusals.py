@@ -136,6 +136,7 @@ EVERY = [
     refusals.no_background("openai"),
     refusals.cannot_continue(ValueError("no")),
     refusals.bad_key(),
+    refusals.from_a_page(),
     refusals.no_such_model("m"),
     refusals.too_many_requests(3),
     refusals.too_large(5),

@@ -67,6 +67,31 @@ def test_nobody_comes_in_without_a_key_where_there_are_keys():
     served(work, keys=keys("a"))
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (None, 200),
+        ("http://localhost:3000", 200),
+        ("http://127.0.0.1:8080", 200),
+        ("http://[::1]:9", 200),
+        ("https://example.com", 403),
+        ("http://localhost.example.com", 403),
+        ("http://127.0.0.1.example.com", 403),
+        ("null", 403),
+        ("http://[", 403),
+    ],
+)
+def test_a_page_of_another_machine_is_refused_where_there_are_no_keys(origin, status):
+    async def work(up, gw):
+        headers = {} if origin is None else {"origin": origin}
+        body = {"model": "m", "input": "x"}
+        async with gw.client.post(gw.url + "/responses", json=body, headers=headers) as told:
+            assert told.status == status
+        assert len(up.asked) == (status == 200)
+
+    served(work)
+
+
 def test_a_key_of_ours_never_reaches_an_upstream():
     async def work(up, gw):
         for path in ("/responses", "/chat/completions", "/files", "/models"):

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from lockstitch.core.records import Name, Naming
-from lockstitch.gateway.config.model import Config
+from lockstitch.gateway.config.model import Config, is_from_here
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.refusals import Refusal
@@ -122,6 +122,8 @@ class Gateway:
             return refused(caller, _no_such_path(request))
         if not opened:
             return refused(caller, refusals.bad_key(), _api_of(request.path))
+        if not self.world.keyring and not is_from_here(request.headers.get("origin")):
+            return refused(caller, refusals.from_a_page(), _api_of(request.path))
         if self._draining:
             return refused(caller, refusals.draining(), _api_of(request.path))
         if _is_upgrade(request):

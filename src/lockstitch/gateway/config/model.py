@@ -7,6 +7,7 @@ from __future__ import annotations
 import ipaddress
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -206,6 +207,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_from_here(origin: str | None) -> bool:
+    """Does a request come from a program, or from a page of this machine? A browser names the page
+    that asks; any page of the world can reach what listens on loopback."""
+    if origin is None:
+        return True
+    try:
+        return is_loopback(urlsplit(origin).hostname or "")
+    except ValueError:
+        return False
 
 
 def _password(url: str) -> tuple[str, ...]:

@@ -148,6 +148,15 @@ def bad_key() -> Refusal:
     )
 
 
+def from_a_page() -> Refusal:
+    return Refusal(
+        status=403,
+        message="This gateway has no keys, and takes no requests from pages of other machines. "
+        "Make a key for them: lockstitch key NAME.",
+        code="forbidden_origin",
+    )
+
+
 def no_such_model(model: str | None) -> Refusal:
     named = f"The model '{model}'" if model else "A request without a model"
     return Refusal(

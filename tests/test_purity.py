@@ -15,6 +15,7 @@ import lockstitch
 import lockstitch.core
 import lockstitch.dialects
 import lockstitch.ledgers
+import lockstitch.mirror
 
 FORBIDDEN = {"asyncio", "socket", "sqlite3", "logging", "random", "uuid", "time"}
 ALSO_NOT_IMPORTED = {"os", "io", "pathlib", "subprocess", "threading", "datetime", "secrets"}
@@ -24,11 +25,13 @@ SOURCE = Path(lockstitch.__file__).parent
 
 PURE_MODULES = sorted(
     module.name
-    for package in (lockstitch.core, lockstitch.dialects, lockstitch.ledgers)
+    for package in (lockstitch.core, lockstitch.dialects, lockstitch.ledgers, lockstitch.mirror)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 )
 PURE_FILES = sorted(
-    path for name in ("core", "dialects", "ledgers") for path in (SOURCE / name).rglob("*.py")
+    path
+    for name in ("core", "dialects", "ledgers", "mirror")
+    for path in (SOURCE / name).rglob("*.py")
 )
 
 

@@ -1,0 +1,214 @@
+"""The provider's items in its own order: a linked chain in which deleted items leave tombstones.
+
+An item that names a tombstone is linked behind it, and so stands behind the nearest item in front
+of it that lives. One that names an item nobody has seen stands last until that one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockstitch.core.items import Item, Part
+from lockstitch.dialects.base import Wire
+
+
+class Record:
+    """One item, or the tombstone that is left of it. Versions are those of the mirror."""
+
+    __slots__ = (
+        "added_at",
+        "before",
+        "behind",
+        "copy_of",
+        "gone_at",
+        "id",
+        "index",
+        "item",
+        "known_at",
+        "response",
+        "truncated",
+        "unheard",
+        "wires",
+    )
+
+    def __init__(self, id: str, item: Item, wire: Wire, version: int) -> None:
+        self.id = id
+        self.item = item
+        self.wires: list[tuple[int, Wire]] = [(version, wire)]
+        """What it said, and since when. Wires are replaced, never changed: snapshots share them."""
+        self.added_at = version
+        self.gone_at: int | None = None
+        self.known_at: int | None = None
+        """When it was finished and heard: from then on a caller can have decided about it."""
+        self.unheard = False
+        """It holds speech whose words are still to come."""
+        self.truncated = False
+        self.response: str | None = None
+        """The response that made it, while that one goes on."""
+        self.copy_of: str | None = None
+        self.index = -1
+        self.before: Record = self
+        self.behind: Record = self
+
+    def __repr__(self) -> str:
+        return f"<Record {self.id}{'' if self.gone_at is None else ' (tombstone)'}>"
+
+    @property
+    def lives(self) -> bool:
+        return self.gone_at is None
+
+    @property
+    def wire(self) -> Wire:
+        return self.wires[-1][1]
+
+    def wire_at(self, version: int) -> Wire | None:
+        """What it said then; None if it was not there."""
+        return next((wire for since, wire in reversed(self.wires) if since <= version), None)
+
+    def seen_at(self, version: int) -> bool:
+        """Could a caller with a snapshot of this version decide about it?"""
+        return self.known_at is not None and self.known_at <= version
+
+
+class Chain:
+    """The records by id and in order, from the root around to the root again."""
+
+    def __init__(self) -> None:
+        self._root = Record("", Item(Part.OTHER), {}, 0)
+        self._by_id: dict[str, Record] = {}
+        self._orphans: dict[str, list[Record]] = {}
+        """Records that stand last because nobody has seen what they follow, by its id."""
+        self._follows: dict[str, str] = {}
+        """What each record behind an orphan was linked behind: they go where it goes."""
+        self._order: list[Record] | None = []
+        self.living = 0
+
+    def __repr__(self) -> str:
+        return f"<Chain {self.living} items, {len(self._by_id) - self.living} tombstones>"
+
+    def get(self, id: str) -> Record | None:
+        """The record, living or not."""
+        return self._by_id.get(id)
+
+    def alive(self, id: str) -> Record | None:
+        record = self._by_id.get(id)
+        return record if record is not None and record.gone_at is None else None
+
+    def last(self) -> Record | None:
+        """The last item that lives."""
+        last = self.nearest(self._root.before)
+        return None if last is None else self._by_id[last]
+
+    def nearest(self, record: Record) -> str | None:
+        """This item if it lives, or the nearest one before it that does; None at the head."""
+        while record is not self._root:
+            if record.gone_at is None:
+                return record.id
+            record = record.before
+        return None
+
+    def order(self) -> list[Record]:
+        """The items that live, in order, each with its index. Not to be changed."""
+        if self._order is None:
+            self._order = [record for record in self._all() if record.gone_at is None]
+            for index, record in enumerate(self._order):
+                record.index = index
+        return self._order
+
+    def at_version(self, version: int) -> list[Record]:
+        """The items that lived then, in order."""
+        return [
+            record
+            for record in self._all()
+            if record.added_at <= version and (record.gone_at is None or record.gone_at > version)
+        ]
+
+    def _all(self) -> Iterator[Record]:
+        record = self._root.behind
+        while record is not self._root:
+            yield record
+            record = record.behind
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def append(self, record: Record) -> None:
+        self._enter(record, self._root.before)
+
+    def put_first(self, record: Record) -> None:
+        self._enter(record, self._root)
+
+    def put_behind(self, record: Record, previous: str) -> None:
+        """Behind this item or its tombstone; last, for now, if nobody has seen it."""
+        found = self._by_id.get(previous)
+        if found is None or found is record:
+            self._enter(record, self._root.before)
+            self._orphans.setdefault(previous, []).append(record)
+            self._follows[record.id] = previous
+            return
+        if previous in self._follows:
+            self._follows[record.id] = previous
+        self._enter(record, found)
+
+    def bury(self, record: Record, version: int) -> None:
+        """The item is gone; its place stays."""
+        record.gone_at = version
+        self.living -= 1
+        self._order = None
+
+    def tombstone(self, record: Record, version: int) -> None:
+        """Of an item that was deleted before anything else was heard of it."""
+        waiting = self._orphans.get(record.id)
+        behind = waiting[0].before if waiting else self._root.before
+        self._enter(record, behind)
+        self.bury(record, version)
+
+    def _enter(self, record: Record, after: Record) -> None:
+        at_end = after is self._root.before
+        self._link(record, after)
+        former = self._by_id.get(record.id)
+        if former is not None:
+            self._unlink(former)  # an id that is used again takes the name from its tombstone
+        self._by_id[record.id] = record
+        self.living += 1
+        if at_end and self._order is not None:
+            record.index = len(self._order)
+            self._order.append(record)
+        else:
+            self._order = None
+        orphans = self._orphans.pop(record.id, None)
+        if orphans:
+            self._put_right(record, orphans)
+
+    def _put_right(self, found: Record, orphans: list[Record]) -> None:
+        # The one that came last stands nearest, as it would if they had come in their order.
+        for orphan in orphans:
+            if self._by_id.get(orphan.id) is not orphan:
+                continue
+            run = [orphan]
+            members = {orphan.id}
+            following = orphan.behind
+            while following is not self._root and self._follows.get(following.id) in members:
+                members.add(following.id)
+                run.append(following)
+                following = following.behind
+            if found in run:
+                continue  # two items that name each other: they stay where they are
+            after = found
+            for record in run:
+                self._unlink(record)
+                self._link(record, after)
+                after = record
+            if found.id not in self._follows:
+                for member in members:
+                    self._follows.pop(member, None)
+        self._order = None
+
+    @staticmethod
+    def _link(record: Record, after: Record) -> None:
+        record.before, record.behind = after, after.behind
+        after.behind.before = record
+        after.behind = record
+
+    @staticmethod
+    def _unlink(record: Record) -> None:
+        record.before.behind = record.behind
+        record.behind.before = record.before

@@ -1,0 +1,301 @@
+"""A plan while it is being made: what is new and where, what goes, and the edits that follow.
+
+Three orders make a plan safe when one of its edits is refused:
+- New items between two that stay are sent last first, each behind the same item that is known to
+  be there. So each one has a predecessor, whichever of the others is refused.
+- An output is sent once its call is acknowledged.
+- What goes is deleted last, once what stands in its place is there; and an output once its call
+  is gone, so that a pair that cannot be deleted whole stays whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from lockstitch.core import families
+from lockstitch.core.items import Item, Part
+from lockstitch.dialects.base import Wire
+from lockstitch.mirror.chain import Record
+from lockstitch.mirror.context import Context, read
+from lockstitch.mirror.edits import (
+    Create,
+    Delete,
+    Edit,
+    Kept,
+    Plan,
+    Retrieve,
+    Unplaceable,
+    Why,
+    WhyNot,
+)
+from lockstitch.mirror.flight import Standing, Tracked
+from lockstitch.mirror.saying import creatable, same, speech
+
+NewId: TypeAlias = Callable[[str], str]
+"""Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
+
+_REMAKEABLE = frozenset({"message", families.FUNCTION.call_type, families.FUNCTION.output_type})
+"""What a client may create. Anything else is made by the server, or we do not know it."""
+
+
+class New(Struct, eq=False):
+    """An item to create, and its output."""
+
+    wire: Wire
+    copy_of: Record | None = None
+    was: str | None = None
+    """The id that the caller knows it by, where that was used before."""
+    needs: str | None = None
+    output: New | None = None
+    event_id: str = ""
+
+
+class Hunk(Struct, eq=False):
+    """What changes between two items that stay."""
+
+    new: list[New]
+    going: list[Record]
+
+
+class Draft:
+    """All that was decided so far, and the rules for deciding about one item."""
+
+    def __init__(self, context: Context, base: int, new_id: NewId) -> None:
+        self.context = context
+        self.base = base
+        self.new_id = new_id
+        self.wanted: AbstractSet[str] = frozenset()
+        """Ids of the items in the target that are there."""
+        self.hunks: dict[str, Hunk] = {}
+        self.loose: list[tuple[New, str]] = []
+        """Outputs, with the items they stand behind."""
+        self.copied: list[New] = []
+        self.kept: list[Kept] = []
+        self.unplaceable: list[Unplaceable] = []
+        self.waiting: list[str] = []
+        self.gone: list[str] = []
+        self.tail: str | None = None
+        self.together = False
+        """All of it is one change: nothing goes before everything new is there."""
+        self._calls: dict[str, New] = {}
+
+    def hunk(self, anchor: str) -> Hunk:
+        found = self.hunks.get(anchor)
+        if found is None:
+            found = self.hunks[anchor] = Hunk([], [])
+        return found
+
+    def replaced(self) -> set[str]:
+        """Ids of the items that something else takes the place of."""
+        return {new.copy_of.id for new in self.copied if new.copy_of is not None}
+
+    # --- may it go, may it be made again -------------------------------------------------------
+
+    def keeps(self, record: Record) -> Why | None:
+        """Why this item, which the caller saw and does without, stays; None if it may go."""
+        if not record.seen_at(self.base):
+            return Why.UNFINISHED
+        if record.item.part is Part.CALL and self.context.pairs.partner(record) is None:
+            # A call that was cut short is never carried out: nobody will answer it.
+            return None if record.wire.get("status") == "incomplete" else Why.IN_FLIGHT
+        return None
+
+    def remakeable(self, record: Record) -> bool:
+        """Can it be created again as it is?"""
+        return (
+            record.seen_at(self.base)
+            and record.wire.get("type", "message") in _REMAKEABLE
+            and self.context.flight.deleting(record.id) is None
+            and (
+                record.item.part is not Part.CALL or self.context.pairs.partner(record) is not None
+            )
+        )
+
+    def movable(self, record: Record) -> bool:
+        return self.remakeable(record) and not speech(record.wire) and not record.truncated
+
+    def changed(self, record: Record, wire: Wire) -> bool:
+        """Has the caller changed it? What the provider changed since is not undone."""
+        if wire is record.wire or not record.seen_at(self.base):
+            return False
+        seen = record.wire_at(self.base)
+        return seen is not None and not same(wire, seen) and not same(wire, record.wire)
+
+    # --- one item of the target ----------------------------------------------------------------
+
+    def replace(self, record: Record, wire: Wire) -> None:
+        """A copy directly behind the old one, under an id of its own; then the old one goes."""
+        made = creatable(wire)
+        if made is None or not self.remakeable(record):
+            self.kept.append(Kept(record.id, self.keeps(record) or Why.FIXED))
+            return
+        if not self.context.links and self.context.chain.last() is not record:
+            self.kept.append(Kept(record.id, Why.UNLINKED))
+            return
+        self.hunk(record.id).new.insert(0, self.copy(record, made))
+
+    def copy(self, record: Record, wire: Wire) -> New:
+        new = New(wire | {"id": self.new_id("item")}, copy_of=record, was=record.id)
+        self.copied.append(new)
+        return new
+
+    def place(self, wire: Wire, id: str, anchor: str) -> str | None:
+        """An item that is not there, behind ``anchor``. Gives what the next one stands behind;
+        None if that is in doubt."""
+        flight = self.context.flight
+        create = flight.creating(id)
+        if create is not None:
+            if create.standing is not Standing.IN_DOUBT:
+                return id
+            self.waiting.append(id)
+            return None
+        stone = self.context.chain.get(id)
+        if stone is not None and stone.added_at <= self.base < (stone.gone_at or 0):
+            self.gone.append(id)
+            return anchor
+        made = creatable(wire)
+        item = read(wire)
+        if made is None:
+            self.unplaceable.append(Unplaceable(id, item.key, WhyNot.NOTHING_SAID))
+            return anchor
+        new = New(made)
+        if stone is not None:
+            # An id is never used twice: late events about the first would be taken for the second.
+            new = New(made | {"id": self.new_id("item")}, was=id)
+        elif made.get("id") != id:
+            new = New(made | {"id": id})
+        if item.part is Part.OUTPUT or wire.get("type") == families.FUNCTION.output_type:
+            self._place_output(new, item, id)
+            return anchor
+        if item.part is Part.CALL and item.key is not None:
+            self._calls[item.key] = new
+        self.hunk(anchor).new.append(new)
+        return anchor
+
+    def _place_output(self, new: New, item: Item, id: str) -> None:
+        context, key = self.context, item.key
+        call = context.pairs.call_for(key) if key is not None else None
+        why: WhyNot | None = None
+        if key is None:
+            why = WhyNot.NO_CALL
+        elif key in self._calls:
+            why = WhyNot.ANSWERED if self._calls[key].output else None
+            if why is None:
+                self._calls[key].output = new
+        elif (sent := context.call_on_its_way(key)) is not None:
+            why = self._behind_sent_call(new, key, id, sent)
+        elif call is None or context.flight.deleting(call.id) is not None:
+            why = WhyNot.NO_CALL
+        elif context.output_on_its_way(key) is not None:
+            why = WhyNot.ANSWERED
+        elif (answer := context.pairs.partner(call)) is not None:
+            why = self._instead(new, answer)
+        else:
+            self.loose.append((new, call.id))
+        if why is not None:
+            self.unplaceable.append(Unplaceable(id, key, why))
+
+    def _behind_sent_call(self, new: New, key: str, id: str, sent: Tracked) -> WhyNot | None:
+        if self.context.output_on_its_way(key) is not None:
+            return WhyNot.ANSWERED
+        if sent.standing is Standing.IN_DOUBT:
+            self.waiting.append(id)
+            return None
+        new.needs = sent.edit.event_id
+        self.loose.append((new, sent.edit.item_id))
+        return None
+
+    def _instead(self, new: New, answer: Record) -> WhyNot | None:
+        """Another output for an answered call: instead of the one that the caller gave up."""
+        if answer.id in self.wanted or not self.remakeable(answer):
+            return WhyNot.ANSWERED
+        if any(one.copy_of is answer for one in self.copied):
+            return WhyNot.ANSWERED
+        new.copy_of = answer
+        self.copied.append(new)
+        self.loose.append((new, answer.id))
+        return None
+
+    # --- the plan ------------------------------------------------------------------------------
+
+    def finish(self) -> Plan:
+        edits: list[Edit] = [
+            Retrieve(event_id=self.new_id("event"), item_id=edit.item_id)
+            for edit in self.context.flight.in_doubt()
+            if self.context.flight.retrieving(edit.item_id) is None
+        ]
+        deletes: list[Edit] = []
+        calls_deleted: dict[str, str] = {}
+        shared = self.new_id("group") if self.together and self._anything_fresh() else None
+        for anchor, hunk in self.hunks.items():
+            fresh = any(new.copy_of is None for new in hunk.new)
+            group = self.new_id("group") if fresh and hunk.going and not shared else shared
+            if self.context.links:
+                for new in reversed(hunk.new):
+                    self._create(edits, new, anchor, group)
+            else:
+                for new in hunk.new:
+                    self._create(edits, new, None, group)
+            for record in sorted(hunk.going, key=_calls_first):
+                self._delete(deletes, record, group, calls_deleted)
+        for new, behind in self.loose:
+            self._create(edits, new, behind if self.context.links else None, shared)
+        for new in sorted(self.copied, key=lambda new: _calls_first(new.copy_of)):
+            last = new.output or new
+            if new.copy_of is not None:
+                self._delete(deletes, new.copy_of, last.event_id, calls_deleted, both=new.output)
+        return Plan(
+            version=self.context.version,
+            edits=(*edits, *deletes),
+            kept=tuple(self.kept),
+            unplaceable=tuple(self.unplaceable),
+            waiting=tuple(self.waiting),
+            gone=tuple(self.gone),
+            tail=self.tail,
+        )
+
+    def _anything_fresh(self) -> bool:
+        created = [new for hunk in self.hunks.values() for new in hunk.new]
+        return any(new.copy_of is None for new in (*created, *(new for new, _ in self.loose)))
+
+    def _create(self, edits: list[Edit], new: New, previous: str | None, group: str | None) -> None:
+        new.event_id = self.new_id("event")
+        edits.append(
+            Create(
+                event_id=new.event_id,
+                item=new.wire,
+                previous_item_id=previous,
+                needs=new.needs,
+                group=None if new.copy_of is not None else group,
+                copy_of=new.copy_of.id if new.copy_of is not None else new.was,
+            )
+        )
+        if new.output is not None:
+            new.output.needs = new.event_id
+            behind = new.wire["id"] if self.context.links else None
+            self._create(edits, new.output, behind, group)
+
+    def _delete(
+        self,
+        deletes: list[Edit],
+        record: Record,
+        needs: str | None,
+        calls_deleted: dict[str, str],
+        both: New | None = None,
+    ) -> None:
+        """Delete it; an output whose call goes too, after its call."""
+        key, event_id = record.item.key, self.new_id("event")
+        if record.item.part is Part.OUTPUT and key in calls_deleted:
+            needs = calls_deleted[key]
+        elif record.item.part is Part.CALL and key is not None:
+            partner = self.context.pairs.partner(record)
+            if both is not None or (partner is not None and partner.id not in self.wanted):
+                calls_deleted[key] = event_id
+        deletes.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+
+
+def _calls_first(record: Record | None) -> bool:
+    return record is not None and record.item.part is Part.OUTPUT

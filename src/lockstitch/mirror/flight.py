@@ -1,0 +1,198 @@
+"""Edits on their way: from a committed plan to an acknowledgement, a rejection, or a doubt.
+
+Nothing is assumed here: an edit counts once the provider says so. Time is an argument."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from msgspec import Struct
+
+from lockstitch.mirror.edits import Create, Delete, Edit, Retrieve
+
+
+class Standing(Enum):
+    """How far an edit is."""
+
+    PLANNED = "to be sent, now or once what it needs is acknowledged"
+    SENT = "sent, and not answered so far"
+    IN_DOUBT = "sent, and not answered in time: a Retrieve tells"
+    ACKNOWLEDGED = "carried out"
+    REJECTED = "not carried out: the provider said no"
+    DROPPED = "never sent: what it needed failed, or it had nothing left to do"
+
+
+OPEN = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+
+
+class Tracked(Struct, eq=False):
+    """One edit and how far it is."""
+
+    edit: Edit
+    standing: Standing = Standing.PLANNED
+    sent_at: float = 0.0
+
+
+class _Group(Struct, eq=False):
+    """Creates that deletes wait for."""
+
+    open: int = 0
+    failed: bool = False
+
+
+class Flight:
+    """All edits of committed plans."""
+
+    def __init__(self) -> None:
+        self._by_event: dict[str, Tracked] = {}
+        self._creates: dict[str, Tracked] = {}
+        self._deletes: dict[str, Tracked] = {}
+        self._retrieves: dict[str, Tracked] = {}
+        self._ready: deque[Tracked] = deque()
+        self._waiting: dict[str, list[Tracked]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._sent: OrderedDict[str, Tracked] = OrderedDict()
+        self._doubtful: dict[str, Tracked] = {}
+
+    def __repr__(self) -> str:
+        return f"<Flight {len(self._sent)} sent, {len(self._doubtful)} in doubt>"
+
+    def standing(self, event_id: str) -> Standing | None:
+        tracked = self._by_event.get(event_id)
+        return None if tracked is None else tracked.standing
+
+    def tracked(self, event_id: str) -> Tracked | None:
+        return self._by_event.get(event_id)
+
+    def creating(self, item_id: str) -> Tracked | None:
+        """The create of this item that is not answered so far."""
+        return self._creates.get(item_id)
+
+    def deleting(self, item_id: str) -> Tracked | None:
+        return self._deletes.get(item_id)
+
+    def retrieving(self, item_id: str) -> Tracked | None:
+        return self._retrieves.get(item_id)
+
+    def oldest_delete(self) -> Tracked | None:
+        """The delete that a provider answers next that does not say which it answers."""
+        unanswered = (*self._doubtful.values(), *self._sent.values())
+        return next((one for one in unanswered if isinstance(one.edit, Delete)), None)
+
+    def in_doubt(self) -> Iterator[Edit]:
+        return (tracked.edit for tracked in self._doubtful.values())
+
+    def idle(self) -> bool:
+        """Is nothing under way, and nothing in doubt?"""
+        return not (self._ready or self._sent or self._doubtful)
+
+    # --- on the way ----------------------------------------------------------------------------
+
+    def commit(self, edits: Iterable[Edit]) -> None:
+        for edit in edits:
+            tracked = Tracked(edit)
+            self._by_event[edit.event_id] = tracked
+            self._named(edit)[edit.item_id] = tracked
+            if isinstance(edit, Create) and edit.group is not None:
+                self._groups.setdefault(edit.group, _Group()).open += 1
+        for edit in edits:
+            tracked = self._by_event[edit.event_id]
+            if edit.needs is None:
+                self._ready.append(tracked)
+            elif self._failed(edit.needs):
+                self._close(tracked, Standing.DROPPED)
+            elif self._met(edit.needs):
+                self._ready.append(tracked)
+            else:
+                self._waiting.setdefault(edit.needs, []).append(tracked)
+
+    def due(self) -> Iterator[Tracked]:
+        """What can be sent now. The caller says of each that it was `sent`, or closes it."""
+        while self._ready:
+            tracked = self._ready.popleft()
+            if tracked.standing is Standing.PLANNED:
+                yield tracked
+
+    def sent(self, tracked: Tracked, at: float) -> None:
+        tracked.standing = Standing.SENT
+        tracked.sent_at = at
+        self._sent[tracked.edit.event_id] = tracked
+
+    def expire(self, sent_before: float) -> list[Tracked]:
+        """What was sent before then and never answered is in doubt from now on."""
+        late: list[Tracked] = []
+        while self._sent:
+            tracked = next(iter(self._sent.values()))
+            if tracked.sent_at >= sent_before:
+                break
+            del self._sent[tracked.edit.event_id]
+            late.append(tracked)
+            if isinstance(tracked.edit, Retrieve):
+                self._close(tracked, Standing.DROPPED)  # the next plan asks again
+            else:
+                tracked.standing = Standing.IN_DOUBT
+                self._doubtful[tracked.edit.event_id] = tracked
+        return late
+
+    def acknowledge(self, tracked: Tracked) -> None:
+        self._close(tracked, Standing.ACKNOWLEDGED)
+
+    def reject(self, tracked: Tracked) -> None:
+        self._close(tracked, Standing.REJECTED)
+
+    def doubt(self, tracked: Tracked) -> None:
+        """The provider's answer leaves open what is there."""
+        tracked.standing = Standing.IN_DOUBT
+        self._sent.pop(tracked.edit.event_id, None)
+        self._doubtful[tracked.edit.event_id] = tracked
+
+    def drop(self, tracked: Tracked) -> None:
+        self._close(tracked, Standing.DROPPED)
+
+    # --- the end of an edit, and who waited for it ---------------------------------------------
+
+    def _close(self, tracked: Tracked, standing: Standing) -> None:
+        closing = [(tracked, standing)]
+        while closing:
+            one, how = closing.pop()
+            if one.standing not in OPEN:
+                continue
+            edit = one.edit
+            one.standing = how
+            self._sent.pop(edit.event_id, None)
+            self._doubtful.pop(edit.event_id, None)
+            named = self._named(edit)
+            if named.get(edit.item_id) is one:
+                del named[edit.item_id]
+            done = how is Standing.ACKNOWLEDGED
+            closing += self._release(edit.event_id, done)
+            if isinstance(edit, Create) and edit.group is not None:
+                group = self._groups[edit.group]
+                group.open -= 1
+                group.failed = group.failed or not done
+                if group.failed or not group.open:
+                    closing += self._release(edit.group, not group.failed)
+
+    def _release(self, need: str, met: bool) -> list[tuple[Tracked, Standing]]:
+        waiting = self._waiting.pop(need, [])
+        if met:
+            self._ready.extend(waiting)
+            return []
+        return [(tracked, Standing.DROPPED) for tracked in waiting]
+
+    def _met(self, need: str) -> bool:
+        if need in self._groups:
+            return not self._groups[need].open
+        return self.standing(need) is Standing.ACKNOWLEDGED
+
+    def _failed(self, need: str) -> bool:
+        if need in self._groups:
+            return self._groups[need].failed
+        return self.standing(need) in {Standing.REJECTED, Standing.DROPPED, None}
+
+    def _named(self, edit: Edit) -> dict[str, Tracked]:
+        if isinstance(edit, Create):
+            return self._creates
+        return self._deletes if isinstance(edit, Delete) else self._retrieves

@@ -1,0 +1,192 @@
+"""The door: server events in, plans out, and the edits of a plan followed to their end.
+
+mirror.apply(event)                             whatever the server says
+seen = mirror.snapshot()                        before deciding anything
+plan = mirror.plan(target, base=seen, new_id=…)
+mirror.commit(plan)
+for edit in mirror.due(at=now): send(edit.client_event())   # again after each event"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lockstitch.dialects.base import Wire, text_of
+from lockstitch.mirror import planning
+from lockstitch.mirror.context import Context
+from lockstitch.mirror.drafting import NewId
+from lockstitch.mirror.edits import Delete, Edit, Plan
+from lockstitch.mirror.errors import ForeignSnapshot, StalePlan
+from lockstitch.mirror.flight import Standing
+from lockstitch.mirror.hearing import HANDLERS
+
+MOST_EVENT_IDS_REMEMBERED = 4096
+"""An event that comes twice comes soon: a proxy's resend, two listeners on one connection."""
+
+
+class Snapshot:
+    """The provider's context as it was at one moment. It costs nothing until it is read."""
+
+    __slots__ = ("_context", "_items", "version")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._items: tuple[Wire, ...] | None = None
+        self.version = context.version
+
+    def __repr__(self) -> str:
+        return f"<Snapshot at {self.version}>"
+
+    @property
+    def items(self) -> tuple[Wire, ...]:
+        """The items, in order; also those that are not finished. Not to be changed."""
+        if self._items is None:
+            context, version = self._context, self.version
+            if version == context.version:
+                self._items = tuple(record.wire for record in context.chain.order())
+            else:
+                wires = (record.wire_at(version) for record in context.chain.at_version(version))
+                self._items = tuple(wire for wire in wires if wire is not None)
+        return self._items
+
+    def belongs_to(self, context: Context) -> bool:
+        return self._context is context
+
+
+class Mirror:
+    """A provider's realtime context, as far as it has told.
+
+    ``links``: the provider says what an item follows, and takes items anywhere (xAI: False).
+    ``transcribes``: what the user says is transcribed, so speech without words will get some."""
+
+    def __init__(self, *, links: bool = True, transcribes: bool = True) -> None:
+        self._context = Context(links=links, transcribes=transcribes)
+        self._heard: OrderedDict[str, None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        context = self._context
+        return f"<Mirror at {context.version}: {context.chain.living} items, {context.flight!r}>"
+
+    def __len__(self) -> int:
+        return self._context.chain.living
+
+    @property
+    def items(self) -> list[Wire]:
+        """What the provider has, in its order."""
+        return [record.wire for record in self._context.chain.order()]
+
+    def get(self, id: str) -> Wire | None:
+        """One item, also by the id of an item whose place it took."""
+        record = self._context.chain.alive(self._context.resolve(id))
+        return None if record is None else record.wire
+
+    def surviving(self, id: str) -> str | None:
+        """This item, or the nearest one before its tombstone that lives; None at the head."""
+        record = self._context.chain.get(id)
+        return None if record is None else self._context.chain.nearest(record)
+
+    @property
+    def responding(self) -> bool:
+        """Is a response being generated?"""
+        return bool(self._context.speaking)
+
+    # --- what the provider says ----------------------------------------------------------------
+
+    def apply(self, event: Mapping[str, Any]) -> bool:
+        """Take one server event; False if it says nothing about items or was heard before."""
+        handler = HANDLERS.get(event.get("type", ""))
+        if handler is None:
+            return False
+        event_id = text_of(event.get("event_id"))
+        if event_id is not None:
+            if event_id in self._heard:
+                return False
+            self._heard[event_id] = None
+            if len(self._heard) > MOST_EVENT_IDS_REMEMBERED:
+                self._heard.popitem(last=False)
+        self._context.version += 1
+        handler(self._context, dict(event))
+        return True
+
+    def snapshot(self) -> Snapshot:
+        """What a caller can see now: the base of the plan that follows from it."""
+        return Snapshot(self._context)
+
+    # --- what the caller wants -----------------------------------------------------------------
+
+    def plan(self, target: Sequence[Wire], *, base: Snapshot, new_id: NewId) -> Plan:
+        """The edits that take the provider's context to ``target``. Changes nothing.
+
+        Only what ``base`` had and the target has not is deleted. O(n log n)."""
+        return planning.plan(self._context, target, self._version_of(base), new_id)
+
+    def plan_changes(
+        self,
+        *,
+        base: Snapshot,
+        new_id: NewId,
+        added: Sequence[Wire] = (),
+        inserted: Mapping[str, Sequence[Wire]] | None = None,
+        changed: Sequence[Wire] = (),
+        removed: Sequence[str] = (),
+    ) -> Plan:
+        """The same for a caller who knows what changed: O(k) for k changes.
+
+        ``added`` goes to the end, ``inserted`` behind the items named (`ROOT`: to the head).
+        All of it is one change: nothing is removed before everything new is there."""
+        version = self._version_of(base)
+        return planning.plan_changes(
+            self._context,
+            version,
+            new_id,
+            added=added,
+            inserted=inserted or {},
+            changed=changed,
+            removed=removed,
+        )
+
+    def _version_of(self, base: Snapshot) -> int:
+        if not base.belongs_to(self._context):
+            raise ForeignSnapshot("This snapshot is of another mirror. Take one of this mirror.")
+        return base.version
+
+    # --- edits on their way --------------------------------------------------------------------
+
+    def commit(self, plan: Plan) -> None:
+        """The plan is carried out from now on. `StalePlan` if the mirror has changed since."""
+        context = self._context
+        if plan.version != context.version:
+            raise StalePlan(
+                f"The plan was made at version {plan.version}, and the mirror is at "
+                f"{context.version}. Plan again."
+            )
+        if plan.edits:
+            context.commit(plan)
+
+    def due(self, *, at: float) -> Iterator[Edit]:
+        """The edits to send now. Each counts as sent, ``at`` this time, once it is taken."""
+        flight = self._context.flight
+        for tracked in flight.due():
+            edit = tracked.edit
+            if isinstance(edit, Delete) and self._context.chain.alive(edit.item_id) is None:
+                flight.acknowledge(tracked)  # somebody else was quicker
+                continue
+            flight.sent(tracked, at)
+            yield edit
+
+    def expire(self, *, sent_before: float) -> list[Edit]:
+        """Edits sent before then and not answered are in doubt: the next plan asks about them."""
+        late = self._context.flight.expire(sent_before)
+        if late:
+            self._context.version += 1
+        return [tracked.edit for tracked in late]
+
+    def standing(self, event_id: str) -> Standing | None:
+        """How far an edit is; None if it was never committed."""
+        return self._context.flight.standing(event_id)
+
+    @property
+    def idle(self) -> bool:
+        """Is no edit on its way, or in doubt?"""
+        return self._context.flight.idle()

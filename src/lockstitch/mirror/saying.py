@@ -1,0 +1,93 @@
+"""What an item says, and whether two items say the same: likeness, with speech read as its words.
+
+A client cannot give audio back: its copy of what was spoken is the transcript."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstitch.dialects.base import Wire
+from lockstitch.dialects.likeness import likeness
+
+_SPEECH: Final = frozenset({"input_audio", "output_audio", "audio"})
+
+
+def speech(wire: Wire) -> list[dict[str, Any]]:
+    """The parts that are audio."""
+    content = wire.get("content")
+    if not isinstance(content, list):
+        return []
+    return [part for part in content if isinstance(part, dict) and part.get("type") in _SPEECH]
+
+
+def awaits_words(wire: Wire) -> bool:
+    """Does it hold speech of the user that was not transcribed so far?"""
+    return any(
+        part["type"] == "input_audio" and not part.get("transcript") for part in speech(wire)
+    )
+
+
+def same(one: Wire, other: Wire) -> bool:
+    """Do they say the same, as far as that can be told? Speech without words may say anything."""
+    if one is other or one == other:
+        return True
+    if any(not part.get("transcript") for wire in (one, other) for part in speech(wire)):
+        return True
+    return likeness(_worded(one)) == likeness(_worded(other))
+
+
+def without_audio(wire: Wire) -> Wire:
+    """Without the bytes that a retrieved item brings along."""
+    if not any("audio" in part for part in speech(wire)):
+        return wire
+    return wire | {
+        "content": [
+            {name: value for name, value in part.items() if name != "audio"}
+            if isinstance(part, dict)
+            else part
+            for part in wire["content"]
+        ]
+    }
+
+
+def with_words(wire: Wire, index: int, words: str | None) -> Wire:
+    """With the transcript of one part; None takes it away, and its text."""
+    content = wire.get("content")
+    if not isinstance(content, list) or not 0 <= index < len(content):
+        return wire
+    part = {
+        name: value for name, value in content[index].items() if name not in {"transcript", "text"}
+    }
+    if words is not None:
+        part["transcript"] = words
+    return wire | {"content": [*content[:index], part, *content[index + 1 :]]}
+
+
+def creatable(wire: Wire) -> Wire | None:
+    """The item as a client may create it; None if nothing of it is left.
+
+    "Assistant audio cannot be created by a client (only its text)", and of what a user said the
+    words are all that a mirror has."""
+    if not any("audio" not in part for part in speech(wire)):
+        return wire
+    text = "output_text" if wire.get("role") == "assistant" else "input_text"
+    content: list[Any] = []
+    for part in wire["content"]:
+        if not isinstance(part, dict) or part.get("type") not in _SPEECH or "audio" in part:
+            content.append(part)
+        elif part.get("transcript"):
+            content.append({"type": text, "text": part["transcript"]})
+    return wire | {"content": content} if content else None
+
+
+def _worded(wire: Wire) -> Wire:
+    if not speech(wire):
+        return wire
+    return wire | {
+        "content": [
+            {"type": "text", "text": part["transcript"]}
+            if isinstance(part, dict) and part.get("type") in _SPEECH
+            else part
+            for part in wire["content"]
+        ]
+    }

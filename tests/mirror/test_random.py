@@ -20,7 +20,6 @@ from tests.generated import examples
 from tests.mirror.provider import Session, call, message, output
 
 
-
 class Conversations(RuleBasedStateMachine):
     """The caller's snapshots may be old; the provider speaks when it likes."""
 

@@ -17,7 +17,6 @@ from lockstitch.gateway.deciding.retrying import (
     Fail,
     Failed,
     PassOn,
-    ReadBack,
     Sent,
     Shown,
     Try,
@@ -117,15 +116,15 @@ def test_what_is_refused_or_not_known_passes_unchanged():
 def test_a_busy_upstream_is_waited_for_only_if_that_is_short():
     assert step(BUSY) == Again(2.0)
     assert step(LONG) == step(NEVER) == PassOn()
-    assert step(LONG, others_left=True) == Elsewhere(replayed=False)
-    assert step(LONG, Sent.KNOWN_CHAIN, others_left=True) == Elsewhere(replayed=True)
+    assert step(LONG, others_left=True) == Elsewhere()
+    assert step(LONG, Sent.KNOWN_CHAIN, others_left=True) == Elsewhere()
     assert step(LONG, Sent.UNKNOWN_CHAIN, others_left=True) == PassOn()
 
 
 def test_what_never_left_is_sent_again_and_then_elsewhere():
     for sent in Sent:
         assert isinstance(step(UNSENT, sent), Again)
-    assert step(UNSENT, tries_left=0, others_left=True) == Elsewhere(replayed=False)
+    assert step(UNSENT, tries_left=0, others_left=True) == Elsewhere()
     assert isinstance(step(UNSENT, tries_left=0), Fail)
     assert isinstance(step(UNSENT, Sent.CONVERSATION, tries_left=0, others_left=True), Fail)
 
@@ -153,9 +152,8 @@ def test_a_socket_that_is_used_up_is_replaced_and_what_was_only_there_is_replaye
     assert step(CUT, Sent.KNOWN_CHAIN, anchor_gone=True) == AgainReplayed()
 
 
-def test_a_response_in_the_background_is_looked_up_and_never_started_twice():
+def test_a_response_in_the_background_is_never_started_twice():
     assert step(CUT, background=True) == Fail("server_error", "The connection was cut.")
-    assert step(CUT, background=True, response="resp_1") == ReadBack("resp_1")
     assert step(ERROR, background=True) == PassOn()
     assert step(BUSY, background=True) == Again(2.0)
     assert step(UNSENT, background=True) == Again(0.0)
@@ -190,7 +188,6 @@ _tries = st.builds(
     tries_left=st.integers(0, 2),
     others_left=st.booleans(),
     background=st.booleans(),
-    response=st.sampled_from([None, "resp_1"]),
     provider_acts=st.booleans(),
     anchor_gone=st.booleans(),
 )
@@ -208,7 +205,7 @@ def test_the_rules_hold_for_every_try(one):
         assert not resent, "an ambiguous send is not repeated where it would come twice"
     if what in (Failed.REFUSED, Failed.UNCLASSIFIED):
         assert isinstance(then, PassOn | Fail)
-    if isinstance(then, AgainReplayed) or (isinstance(then, Elsewhere) and then.replayed):
+    if isinstance(then, AgainReplayed):
         assert one.sent is Sent.KNOWN_CHAIN, "only what the journal has is replayed"
     if isinstance(then, Elsewhere):
         assert one.others_left

@@ -68,13 +68,11 @@ class Want(Enum):
     AGAIN_WHEN_FREE = "again, after a moment"
     REPLAY = "again, with everything and without the anchor"
     ELSEWHERE = "at another upstream"
-    READ_BACK = "look at the upstream what became of it"
     STRIPPED = "again, without what belongs to another upstream"
 
 
 _AGAIN, _SOON, _FREE = Want.AGAIN, Want.AGAIN_IF_SOON, Want.AGAIN_WHEN_FREE
-_REPLAY, _ELSEWHERE, _READ_BACK = Want.REPLAY, Want.ELSEWHERE, Want.READ_BACK
-_STRIPPED = Want.STRIPPED
+_REPLAY, _ELSEWHERE, _STRIPPED = Want.REPLAY, Want.ELSEWHERE, Want.STRIPPED
 
 TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
     # It cannot have arrived, so sending it once more is the first time.
@@ -93,12 +91,12 @@ TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
     },
     # Responses are a tree: a second send behind the same anchor, or of everything, is a sibling
     # of the first, and nobody goes on from that one. A conversation is a list, and would have it
-    # twice: "an ambiguous send is never repeated in list mode without reading back".
+    # twice: it is never repeated, and the client, who can list the items, is told.
     Failed.LOST: {
         Sent.UNANCHORED: (_AGAIN, _ELSEWHERE),
         Sent.KNOWN_CHAIN: (_AGAIN, _ELSEWHERE),
         Sent.UNKNOWN_CHAIN: (_AGAIN,),
-        Sent.CONVERSATION: (_READ_BACK,),
+        Sent.CONVERSATION: (),
     },
     # Only where the journal has everything is there something to send in its place. A lost
     # conversation cannot be replayed: the client named it, and will name it again.
@@ -182,8 +180,6 @@ class Try(Struct, frozen=True, kw_only=True):
     may_be_foreign: bool = False
     """What it holds may have been said by another upstream, and was not left out yet."""
     background: bool = False
-    response: str | None = None
-    """The id, where the upstream said one before it failed."""
     provider_acts: bool = False
     """The provider may call tools itself that do something (`Asked.provider_acts`)."""
     anchor_gone: bool = False
@@ -207,19 +203,9 @@ class Elsewhere(Struct, frozen=True):
     """Send everything to the next upstream, without what belongs to this one (`portable.abroad`);
     if that cannot travel, pass on."""
 
-    replayed: bool
-    """From the journal; otherwise what the client sent is everything."""
-
 
 class AgainStripped(Struct, frozen=True):
     """Send the same to the same upstream, without what belongs to another one."""
-
-
-class ReadBack(Struct, frozen=True):
-    """Look at the upstream first: whether the conversation has the items, or what became of the
-    response of this id."""
-
-    response: str | None = None
 
 
 class PassOn(Struct, frozen=True):
@@ -234,7 +220,7 @@ class Fail(Struct, frozen=True):
     message: str
 
 
-Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | ReadBack | PassOn | Fail
+Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | PassOn | Fail
 
 
 def failed(failure: Said | LineFailure, *, anchor: str | None = None) -> Failed:
@@ -278,19 +264,16 @@ def _careful(one: Try, what: Failed) -> Next | None:
     """Requests that do more than make a sibling.
 
     `background: true`: the response runs to its end whether anybody listens or not, so a second
-    one costs twice, and both can be found by their ids. Once the id is known it is looked up;
-    before that the client is told, and asks again if it wants to. Tools that the provider calls
+    one costs twice, and both can be found by their ids. The client is told, and asks for it by
+    its id if it saw one. Tools that the provider calls
     unasked may have been called. `store` changes nothing here: what an upstream keeps of a lost
     try is a sibling that nobody names, and where nothing is kept not even that."""
     listed = one.sent is Sent.CONVERSATION
     if one.shown != Shown.NOTHING and (listed or one.background) and isinstance(one.failure, Said):
         return _end(one)  # the very response that the client knows has failed, and says so
-    if what is not Failed.LOST:
-        return None
-    if one.background and not listed:
-        known = one.response is not None and one.tries_left > 0
-        return ReadBack(one.response) if known else _end(one)
-    return _end(one) if one.provider_acts and not listed else None
+    if what is Failed.LOST and (one.background or one.provider_acts):
+        return _end(one)
+    return None
 
 
 def _possible(want: Want, one: Try) -> Next | None:
@@ -299,7 +282,7 @@ def _possible(want: Want, one: Try) -> Next | None:
     if want is Want.ELSEWHERE:
         if not one.others_left:
             return None
-        return Elsewhere(replayed=one.sent is Sent.KNOWN_CHAIN)
+        return Elsewhere()
     if want is Want.REPLAY:
         # No repetition but a repair, and the last of its kind: a replay has no anchor to lose.
         return AgainReplayed()
@@ -318,8 +301,6 @@ def _possible(want: Want, one: Try) -> Next | None:
             if wait is not None and wait > LONGEST_WAIT_SECONDS:
                 return None
             return Again(_nth(LOCKED_WAITS_SECONDS, one.made) if wait is None else wait)
-        case _:
-            return ReadBack(one.response)
 
 
 def _nth(waits: tuple[float, ...], made: int) -> float:

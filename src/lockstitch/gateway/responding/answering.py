@@ -199,7 +199,6 @@ class Answering:
                     others_left=others is not None and not found.bound,
                     may_be_foreign=len(world.upstreams) > 1 and not stripped,
                     background=self._asked.background,
-                    response=attempt.recording.id,
                     provider_acts=self._asked.provider_acts(),
                     anchor_gone=self._ways.anchor_gone(found.parent),
                 )

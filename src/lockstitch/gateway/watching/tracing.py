@@ -6,6 +6,7 @@ OTEL_TRACES_EXPORTER, OTEL_SERVICE_NAME …), or by `opentelemetry-instrument lo
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
@@ -71,6 +72,8 @@ def _configured(environment: Mapping[str, str]) -> _Parts:
     off: _Parts = (None, lambda carried: None, None)
     if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return off
+    if "opentelemetry" not in sys.modules and not any(map(environment.get, _VARIABLES)):
+        return off  # nobody asks for it: it takes long to load, and memory
     try:
         trace = import_module("opentelemetry.trace")
         propagate = import_module("opentelemetry.propagate")

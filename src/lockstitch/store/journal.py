@@ -148,8 +148,10 @@ class Journal:
         try:
             for fact in facts:
                 end = self.ledger.append(fact)
-        finally:
-            await self._keep(last)
+        except BaseException:
+            await self._keep(last=False)  # it goes on: what was legal is kept, and the claim
+            raise
+        await self._keep(last)
         if last:
             await self.close()
         return end

@@ -46,7 +46,7 @@ SILENCE_SECONDS: Final = 600.0
 CONNECTIONS: Final = 10_000
 """In one process. Each costs about 20 KB when it is idle."""
 EVENTS_KEPT_BYTES: Final = 16 * 1024 * 1024
-"""Of one response, for a client that comes back for the rest of a stream."""
+"""Of all responses that have ended, for clients that come back for the rest of a stream."""
 UNREAD_BYTES: Final = 256 * 1024
 """What may wait for a client that does not read, before its upstream is not read either."""
 UNREAD_SECONDS: Final = 120.0

@@ -113,12 +113,6 @@ class Exchanges:
         if one is not None:
             self._size -= _size(one)
 
-    async def is_there(self, tenant: str, response: str) -> bool:
-        """Is it still kept? Others may have deleted it."""
-        async for _ in self.store.read(name_of(tenant, response)):
-            return True
-        return False
-
     async def path(self, tenant: str, response: str) -> list[Kept]:
         """The exchanges up to this response, oldest first. Raises `ChainUnknown`."""
         path: list[Kept] = []

@@ -57,6 +57,7 @@ from lockstitch.gateway.watching.logs import careful
 from lockstitch.gateway.wire import HandshakeRefused
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import StoreError
+from lockstitch.upstream.said import Said
 
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
@@ -186,12 +187,13 @@ class Answering:
                 attempt.recording.cut()
             await attempt.recording.close()
             failure = failure_of(outcome)
+            anchor = self._asked.previous_response_id or self._asked.conversation
             others = routing.next_upstream(route, {*tried, upstream.name})
             step = retrying.next_step(
                 Try(
                     sent=sent_as(found, body),
                     failure=failure,
-                    anchor=self._asked.previous_response_id or self._asked.conversation,
+                    anchor=anchor,
                     shown=self._stream.shown,
                     in_stream=isinstance(outcome, Refused),
                     made=made,
@@ -205,7 +207,7 @@ class Answering:
             )
             if self._gone or self._stopping:
                 step = retrying.Fail("server_error", str(failure))
-            why = retrying.failed(failure).name.lower()
+            why = retrying.failed(failure, anchor=anchor).name.lower()
             try:
                 if isinstance(step, Again):
                     self._note("again", why)
@@ -220,7 +222,8 @@ class Answering:
                     body = await self._away(found, upstream)
                     continue
                 if isinstance(step, Elsewhere) and others is not None:
-                    upstream.cooling_until = routing.cooling_until(world.clock())
+                    asks = failure.retry_after if isinstance(failure, Said) else None
+                    upstream.cooling_until = routing.cooling_until(world.clock(), asks)
                     tried.add(upstream.name)
                     upstream, at_this = found.upstreams[others], 0
                     self._note("elsewhere", why)

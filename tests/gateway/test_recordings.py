@@ -210,12 +210,21 @@ def test_what_must_be_done_beside_the_end_is_waited_for():
         for fails in (False, True):
             kept = Kept()
             beside = asyncio.get_running_loop().create_future()
-            kept.recording.when_ended = lambda _, beside=beside: beside
+            begun = []
+
+            async def written(beside=beside, begun=begun):
+                begun.append(True)
+                await beside
+
+            kept.recording.when_ended = lambda _, written=written: written
             kept.recording.opened("resp_1")
             ended(kept.recording, message())
+            assert begun == []
             durable = kept.recording.durable()
+            assert kept.recording.durable() is durable
             await asyncio.sleep(0.01)
             assert not durable.done()
+            assert begun == [True]
             if fails:
                 beside.set_exception(CannotWrite("no"))
                 with pytest.raises(NotDurable):

@@ -4,6 +4,7 @@ how it ended."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
@@ -18,6 +19,9 @@ from lockstitch.gateway.lines import Asking
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import ConversationBusy
+
+PATIENCE_SECONDS: Final = 1.0
+"""For somebody who only looks whether a response is heard to let go of it."""
 
 
 def keeper(world: World, caller: Caller, kept: Kept) -> Reached | None:
@@ -73,15 +77,17 @@ async def write_end(
     last: int | None = None,
     numbers: Mapping[bytes, int] = NOTHING_HEARD,
 ) -> bool:
-    """Write down how a response ended, if an upstream shows it and nobody has. False, if it could
-    not be: then it must not be shown as ended."""
+    """Write down how a response ended, if an upstream shows it and nobody has. False, if the
+    journal failed: then it must not be shown as ended. What is no item, or is being written by
+    somebody else, is none of that."""
     tenant = caller.tenant
     if world.runs.is_running(tenant, kept.id):
         return True
     try:
         if not finished(kept, response):
             return True
-        async with await world.exchanges.reopened(tenant, kept.id) as journal:
+        reopened = await world.exchanges.reopened(tenant, kept.id, wait=PATIENCE_SECONDS)
+        async with reopened as journal:
             now = kept_in(facts_of(journal))
             if isinstance(now, Kept):
                 facts = finished(now, response, last=last, numbers=numbers)

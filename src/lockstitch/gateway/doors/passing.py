@@ -39,7 +39,10 @@ async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web
     limits = world.config.limits
     try:
         client = await ClientSocket.accept(
-            request, largest_message=limits.body_bytes, high_water=limits.unread_bytes
+            request,
+            largest_message=limits.body_bytes,
+            high_water=limits.unread_bytes,
+            low_water=limits.unread_bytes // 4,
         )
     except BaseException:
         joining.upstream.leave()

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from lockstitch.core import records
-from lockstitch.core.facts import AnchorAdopted, AnyFact, Mode, Noted
+from lockstitch.core.facts import AnchorAdopted, AnyFact, Ending, Mode, Noted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
@@ -68,11 +68,11 @@ class Exchanges:
             journal = await Journal.open(self.store, name)
         return journal
 
-    async def reopened(self, tenant: str, response: str) -> Journal:
+    async def reopened(self, tenant: str, response: str, *, wait: float = 0) -> Journal:
         """The journal of an exchange that did not end, to go on with."""
         name = name_of(tenant, response)
         self._forget(name)
-        return await Journal.open(self.store, name)
+        return await Journal.open(self.store, name, wait=wait)
 
     async def same(self, tenant: str, shown: str, response: str) -> None:
         """What was shown as one response was answered as another: keep it under both ids."""
@@ -98,7 +98,7 @@ class Exchanges:
         one = kept(await self._facts(name))
         if (
             isinstance(one, Kept)
-            and one.ending is not None
+            and one.ending not in (None, Ending.CUT)  # its end may still be found, by anybody
             and _size(one) <= LARGEST_REMEMBERED_BYTES
         ):
             self._forget(name)

@@ -6,21 +6,24 @@ is written before an upstream has given the response an id: without one nobody c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import Raw
 
-from lockstitch.core.errors import NotAnItem
+from lockstitch.core.errors import LockstitchError, NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
 from lockstitch.gateway.events import Body, body_of
 from lockstitch.gateway.keeping.exchanges import begun, ended, is_call, without_output
 from lockstitch.gateway.keeping.journal import Exchanges, name_of
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
-from lockstitch.store.errors import StoreError
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
+
+Beside: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What else must be written when an answer has ended."""
 
 
 class Recording:
@@ -41,8 +44,8 @@ class Recording:
         self.said: list[bytes] = []
         self.ending: Ending | None = None
         self.when_opened: Callable[[str], None] | None = None
-        self.when_ended: Callable[[Recording], asyncio.Future[None] | None] | None = None
-        """What it gives back must be done before the end is durable."""
+        self.when_ended: Callable[[Recording], Beside | None] | None = None
+        """What it gives back is done once the exchange is durable, before the end may be seen."""
         self._exchanges = exchanges
         self._tenant = tenant
         self._items = items
@@ -52,7 +55,8 @@ class Recording:
         self._request: Seq = 0
         self._recorder: Recorder | None = None
         self._later: list[asyncio.Future[None]] = []
-        self._beside: asyncio.Future[None] | None = None
+        self._beside: Beside | None = None
+        self._together: asyncio.Future[None] | None = None
 
     def opened(self, response: str) -> None:
         """The upstream began to answer."""
@@ -124,15 +128,20 @@ class Recording:
 
     def durable(self) -> asyncio.Future[None] | None:
         """Done when what was said so far is on disk; None where nothing is recorded."""
-        if self._recorder is None or self._recorder.given_up is not None:
+        if self._recorder is None:
+            return None
+        if self._beside is not None:
+            beside, self._beside = self._beside, None
+            self._together = asyncio.ensure_future(_both(self._recorder.durable(), beside))
+        if self._together is not None:
+            return self._together
+        if self._recorder.given_up is not None:
             return None
         if self._order.waits:
             # An item that came before its turn is written when it is its turn.
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._later.append(future)
             return future
-        if self._beside is not None:
-            return asyncio.ensure_future(_both(self._recorder.durable(), self._beside))
         return self._recorder.durable()
 
     async def close(self) -> None:
@@ -172,11 +181,12 @@ class Recording:
         self.when_opened = self.when_ended = None  # they hold whoever asked
 
 
-async def _both(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:
+async def _both(first: asyncio.Future[None], second: Beside) -> None:
+    """The one, and only then the other: who is told that nothing was kept asks again."""
     await first
     try:
-        await second
-    except StoreError as error:
+        await second()
+    except LockstitchError as error:
         raise NotDurable(f"The conversation could not be written: {error}") from error
 
 

@@ -32,7 +32,7 @@ from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.recording import NotDurable
-from lockstitch.gateway.keeping.recordings import Recording
+from lockstitch.gateway.keeping.recordings import Beside, Recording
 from lockstitch.gateway.lines import Line, LineFailure
 from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
 from lockstitch.gateway.responding.forms import (
@@ -157,6 +157,8 @@ class Answering:
             for response in self._runs:
                 last = response == self._runs[-1]
                 self._world.runs.end(self._caller.tenant, response, keep=last)
+            if self._stream.log is not None and not self._stream.log.over:
+                self._stream.log.end()  # whoever follows must not wait for ever
             # What is large must not wait for the garbage collector to find this circle.
             self._attempt = self._line = self._stream.log = None
 
@@ -302,10 +304,11 @@ class Answering:
                 self._runs.append(response)
                 world.runs.begin(tenant, response, log)
 
-        def ended(recording: Recording) -> asyncio.Future[None] | None:
-            if found.held is None or recording.ending not in GOES_ON:
+        def ended(recording: Recording) -> Beside | None:
+            held = found.held
+            if held is None or recording.ending not in GOES_ON:
                 return None
-            return asyncio.get_running_loop().create_task(_added(found.held, found, recording))
+            return lambda: _added(held, found, recording)
 
         recording.when_opened, recording.when_ended = opened, ended
         return recording
@@ -365,10 +368,13 @@ class Answering:
 
     async def _away(self, found: Prepared, upstream: Reached) -> bytes:
         """All of a history, without what belongs to another upstream."""
+        asked, replaying = found.asked, self._replaying
+        if asked.previous_response_id is not None:
+            body = await replaying.behind(asked, found.added, upstream, away=True)
+        else:
+            body = await replaying.whole(asked, found.items, upstream, away=True)
         self._is_away = True
-        if found.asked.previous_response_id is not None:
-            return await self._replaying.behind(found.asked, found.added, upstream, away=True)
-        return await self._replaying.whole(found.asked, found.items, upstream, away=True)
+        return body
 
     async def _replay(self, found: Prepared, upstream: Reached, why: str) -> bytes:
         body = await self._replaying.behind(found.asked, found.added, upstream)

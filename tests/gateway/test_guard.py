@@ -129,6 +129,12 @@ def test_what_was_mended_is_admitted_by_a_strict_provider(history):
     unclear = ("item_reference", "program", "program_output", "tool_search_call")
     if made.items is None or any(item.get("type") in unclear for item in history):
         return
+    # A local shell call has two ids. Session files name either; of a provider only one is known.
+    if any(
+        item.get("type") == "local_shell_call" and item.get("id") != item.get("call_id")
+        for item in history
+    ):
+        return
     kept = made.items
     check_answered(admitted(Context(), kept, Made(), Mint(0), sent=kept))
 

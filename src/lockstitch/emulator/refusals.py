@@ -15,7 +15,8 @@ INVALID = "invalid_request_error"
 SERVER = "server_error"
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: an exception on its way is given its traceback.
+@dataclass(slots=True, eq=False)
 class Refused(Exception):
     """The provider will not do this; `rule` names the rule that was broken."""
 
@@ -29,11 +30,9 @@ class Refused(Exception):
 
     def __post_init__(self) -> None:
         # Both may hold what a client sent.
-        message = shortened(self.message, LONGEST_REFUSAL_CHARACTERS)
-        object.__setattr__(self, "message", message)
+        self.message = shortened(self.message, LONGEST_REFUSAL_CHARACTERS)
         if self.param is not None:
-            param = shortened(self.param, LONGEST_REFUSAL_PARAM_CHARACTERS)
-            object.__setattr__(self, "param", param)
+            self.param = shortened(self.param, LONGEST_REFUSAL_PARAM_CHARACTERS)
 
     def error(self) -> dict[str, Any]:
         """The error object, as OpenAI's APIs write it."""

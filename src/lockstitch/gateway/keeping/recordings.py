@@ -149,6 +149,11 @@ class Recording:
             await self._recorder.close()
 
     @property
+    def failure(self) -> Exception | None:
+        """Why not all of it is on disk, once it was closed."""
+        return self._recorder.failure if self._recorder is not None else None
+
+    @property
     def unrecorded(self) -> str | None:
         """Why nothing is recorded, if that is so."""
         return self._recorder.given_up if self._recorder is not None else None

@@ -389,9 +389,7 @@ class Answering:
         try:
             await stream.clear()
         except NotDurable as error:
-            careful("journal", why=str(error), request_id=self._caller.request_id)
-            self._fail_stream("journal_unavailable", JOURNAL_GONE, ())
-            stream.end()
+            self._unkept(error)
             return
         self._remember(found, recording)
         shown = body_of(stream.response).id if stream.response else None
@@ -427,6 +425,8 @@ class Answering:
     ) -> Whole | None:
         """The client gets what the upstream said; where that is nothing, a word of our own."""
         stream = self._stream
+        if attempt.recording.failure is not None:
+            return self._unkept(attempt.recording.failure)
         if isinstance(outcome, Told) and stream.shown is Shown.NOTHING:
             return Whole(outcome.status, outcome.headers, outcome.body)
         if isinstance(outcome, Refused) and not stream.visible:
@@ -445,6 +445,15 @@ class Answering:
         else:
             self._fail_stream("server_error", str(failure_of(outcome)), attempt.recording.said)
         stream.end()
+        return None
+
+    def _unkept(self, error: Exception) -> Whole | None:
+        """What was said could not be kept: nothing of it is shown."""
+        careful("journal", why=str(error), request_id=self._caller.request_id)
+        if self._stream.shown is Shown.NOTHING:
+            return no(refusals.journal_unavailable())
+        self._fail_stream("journal_unavailable", JOURNAL_GONE, ())
+        self._stream.end()
         return None
 
     def _fail_stream(self, code: str, message: str, said: Sequence[bytes]) -> None:

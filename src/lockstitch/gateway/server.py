@@ -19,7 +19,7 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.config.model import Config, is_from_here
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api
-from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
 from lockstitch.gateway.doors.socket import converse
 from lockstitch.gateway.listening import Listener
@@ -130,9 +130,17 @@ class Gateway:
             return await self._upgraded(request, caller)
         if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        async with asyncio.timeout(self.world.config.limits.request_seconds):
-            await request.read()  # kept by the request: doors read it again
-        return await self._within_allowance(request, caller)
+        await self._arrive(request)
+        with self.world.place_for(caller):
+            return await self._through_door(request, caller)
+
+    async def _arrive(self, request: web.BaseRequest) -> None:
+        """Wait for the body. The request keeps it: doors read it again."""
+        try:
+            async with asyncio.timeout(self.world.config.limits.request_seconds):
+                await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise RequestRefused(refusals.too_large(request.client_max_size)) from None
 
     async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
@@ -140,23 +148,9 @@ class Gateway:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
             return refused(caller, _no_such_path(request))
-        return await passing.sockets(self.world, caller, request)
-
-    async def _within_allowance(
-        self, request: web.BaseRequest, caller: Caller
-    ) -> web.StreamResponse:
-        key, world = caller.key, self.world
-        if key is None:
-            return await self._through_door(request, caller)
-        exhausted = world.allowance.take(key, world.clock())
-        if exhausted is not None:
-            world.metrics.refused.labels(exhausted.of).inc()
-            no = refusals.too_many_requests(exhausted.retry_after, exhausted.of)
-            return refused(caller, no, _api_of(request.path))
-        try:
-            return await self._through_door(request, caller)
-        finally:
-            world.allowance.give_back(key)
+        # One request, and one place, until it ends: nobody knows what is asked in it.
+        with self.world.place_for(caller):
+            return await passing.sockets(self.world, caller, request)
 
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from msgspec import Struct
 
 from lockstitch.gateway.access.keys import Keyring, presented
 from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key
+from lockstitch.gateway.deciding.refusals import RequestRefused, too_many_requests
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.prefixes import Prefixes
@@ -100,6 +102,23 @@ class World:
         """Whose key these headers show, now."""
         return self.keyring.holder(presented(headers), now=self.clock())
 
+    @contextmanager
+    def place_for(self, caller: Caller) -> Iterator[None]:
+        """A place among what the caller's key may have under way, for as long as this is open.
+        Raises `RequestRefused` if there is none."""
+        key = caller.key
+        if key is None:
+            yield
+            return
+        exhausted = self.allowance.take(key, self.clock())
+        if exhausted is not None:
+            self.metrics.refused.labels(exhausted.of).inc()
+            raise RequestRefused(too_many_requests(exhausted.retry_after, exhausted.of))
+        try:
+            yield
+        finally:
+            self.allowance.give_back(key)
+
     def upstreams_for(self, caller: Caller) -> list[Reached]:
         """Those that this caller may use."""
         allowed = caller.key.upstreams if caller.key is not None else None
@@ -111,6 +130,7 @@ class World:
         self.config = config
         self.keyring = Keyring(config.keys)
         self.allowance.keep_only(config.keys)
+        self.runs.limit(config.limits.events_kept_bytes)
         self.connect()
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core import families, rules
+from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
 from lockstitch.gateway.deciding.asked import Api, NotARequest
 
@@ -91,6 +92,14 @@ class Refusal(Struct, frozen=True, kw_only=True):
         flat |= {"message": self.message, "param": self.param}
         flat["sequence_number"] = sequence_number or 0
         return _sse("error", msgspec.json.encode(flat))
+
+
+class RequestRefused(LockstitchError):
+    """A request ends here, with a no."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 # --- what was asked for cannot be had ----------------------------------------------------------

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.responding.passing import Whole, asking_of, passed, refused, target_of, told
 from lockstitch.gateway.wire import ClientSocket, Flow, HandshakeRefused, UpstreamSocket
 from lockstitch.gateway.world import Caller, World
+
+ONLY_TEXT: Final = "The gateway passes text frames only."
 
 
 async def everything_else(
@@ -24,7 +27,8 @@ async def everything_else(
 
 
 async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
-    """A WebSocket that the gateway knows nothing of: frames pass in both directions."""
+    """A WebSocket that the gateway knows nothing of: text frames pass in both directions. A binary
+    one ends it, from either side; no API of the providers has them."""
     upstreams = world.upstreams_for(caller)
     if not upstreams:
         return refused(caller, refusals.no_such_model(None))
@@ -52,7 +56,9 @@ async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web
     flow.follow(joining.upstream)
     try:
         async for message in client.socket:
-            if message.type is WSMsgType.TEXT and joining.upstream.usable:
+            if message.type is WSMsgType.BINARY:
+                await client.close(WSCloseCode.UNSUPPORTED_DATA, ONLY_TEXT)
+            elif message.type is WSMsgType.TEXT and joining.upstream.usable:
                 joining.upstream.send(bytes(message.data))
     finally:
         flow.stop()

@@ -181,6 +181,52 @@ def test_no_path_leaves_the_api(path):
     served(work)
 
 
+@pytest.mark.parametrize(
+    "path", ["/responses/resp_1/others", "/conversations/conv_1/others", "/conversations/a/b/c/d"]
+)
+def test_what_nobody_knows_below_what_belongs_to_a_key_is_not_there(path):
+    async def work(up, gw):
+        anna = {"authorization": "Bearer lsk_a"}
+        async with gw.client.get(gw.url + path, headers=anna) as told:
+            assert told.status == 404
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="404"):
+            await gw.client.ws_connect(gw.url + path, headers=anna)
+        assert (up.asked, up.sockets) == ([], [])
+
+    served(work, keys=keys("a"))
+
+
+def test_what_a_key_made_passes_where_there_are_no_keys_any_more():
+    """The upstream has it for everybody who may ask it; with keys, only for whose it is."""
+
+    async def main():
+        store = Faulty()
+        async with provider() as up:
+            async with gateway(upstream(up), store=store, keys=keys("a", "b")) as gw:
+                up.then(
+                    streaming("resp_1", message()), raw(b'{"id":"conv_1"}', kind="application/json")
+                )
+                assert (await gw.ask(input="x", key="lsk_a"))["id"] == "resp_1"
+                assert (await gw.ask(key="lsk_a", path="/conversations"))["id"] == "conv_1"
+                for path in ("/responses/resp_1", "/conversations/conv_1"):
+                    assert await status_of(gw, path, "lsk_b") == 404
+            up.asked.clear()
+            async with gateway(upstream(up), store=store) as gw:
+                for path in ("/responses/resp_1", "/conversations/conv_1"):
+                    up.then(raw(b"{}", kind="application/json"))
+                    assert await status_of(gw, path) == 200
+                assert (await gw.ask(input="y", previous_response_id="resp_1"))["http"] == 200
+            assert len(up.asked) == 3
+
+    run(main())
+
+
+async def status_of(gw, path, key=None):
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    async with gw.client.get(gw.url + path, headers=headers) as told:
+        return told.status
+
+
 def test_a_key_has_its_limits():
     async def work(up, gw):
         assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200

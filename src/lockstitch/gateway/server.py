@@ -163,7 +163,7 @@ class Gateway:
     # --- what is told --------------------------------------------------------------------------
 
     def _ended(self, caller: Caller, status: int, begun: float, request: web.BaseRequest) -> None:
-        if not request.path.startswith("/v1/"):
+        if not request.path.startswith(ROOT):
             logs.detail("asked", path=request.path, status=status)  # every few seconds, by machines
             return
         self.world.metrics.request_ended(
@@ -232,8 +232,22 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return guarded.exchange, [Api.MESSAGES]
         case "GET", ["models"]:
             return models.models, []
-        case _, ["conversations", *rest] if (method, len(rest)) in conversations.DOORS:
-            return conversations.DOORS[method, len(rest)], list(rest)
+        case "POST", ["conversations"]:
+            return conversations.create, []
+        case "GET", ["conversations", conversation]:
+            return conversations.retrieve, [conversation]
+        case "POST", ["conversations", conversation]:
+            return conversations.update, [conversation]
+        case "DELETE", ["conversations", conversation]:
+            return conversations.delete, [conversation]
+        case "POST", ["conversations", conversation, "items"]:
+            return conversations.add_items, [conversation]
+        case "GET", ["conversations", conversation, "items"]:
+            return conversations.list_items, [conversation]
+        case "GET", ["conversations", conversation, "items", item]:
+            return conversations.retrieve_item, [conversation, item]
+        case "DELETE", ["conversations", conversation, "items", item]:
+            return conversations.delete_item, [conversation, item]
     return passing.everything_else, []
 
 

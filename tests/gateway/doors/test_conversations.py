@@ -393,13 +393,3 @@ def test_edits_at_the_same_time_wait_for_one_another():
             assert sorted(item.content[0].text for item in listed.data) == sorted("0123456789")
 
     run(play())
-
-
-def test_there_is_nothing_else_below_a_conversation():
-    async def play():
-        async with serving() as served:
-            made = await served.client().conversations.create()
-            status, body = await served.get(f"/conversations/{made.id}/others")
-            assert (status, b"Invalid URL" in body) == (404, True)
-
-    run(play())

@@ -21,7 +21,6 @@ from lockstitch.gateway.doors.kept_responses import (
 )
 from lockstitch.gateway.doors.reading import (
     AWAKE,
-    NOBODY_READS,
     ClientGone,
     Newer,
     Reader,
@@ -33,7 +32,7 @@ from lockstitch.gateway.events import as_sse, body_of, with_response
 from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.responding.passing import fetched
+from lockstitch.gateway.responding.passing import NOBODY_READS, fetched
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World

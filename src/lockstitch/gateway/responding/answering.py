@@ -36,7 +36,6 @@ from lockstitch.gateway.keeping.recordings import Beside, Recording
 from lockstitch.gateway.lines import Line, LineFailure
 from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
 from lockstitch.gateway.responding.forms import (
-    JSON,
     as_refusal,
     cannot,
     failure_of,
@@ -45,7 +44,7 @@ from lockstitch.gateway.responding.forms import (
     sent_as,
 )
 from lockstitch.gateway.responding.mishaps import refusal_for
-from lockstitch.gateway.responding.passing import Whole
+from lockstitch.gateway.responding.passing import JSON, Whole
 from lockstitch.gateway.responding.preparing import Prepared, Stop, prepared
 from lockstitch.gateway.responding.replaying import CannotReplay, Replaying
 from lockstitch.gateway.responding.silence import Silence
@@ -166,7 +165,7 @@ class Answering:
 
     async def _tried(self, found: Prepared) -> Whole | None:
         world, route = self._world, found.route
-        upstream = found.upstreams[route.names[0]]
+        upstream = found.upstreams[route[0]]
         body = await self._first_body(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
@@ -357,7 +356,7 @@ class Answering:
         if found.held is not None:
             items = [*found.held.items, *found.items]
             return await self._replaying.whole(asked, items, upstream, away=True)
-        if found.home in (None, upstream.name) and upstream.name == found.route.names[0]:
+        if found.home in (None, upstream.name) and upstream.name == found.route[0]:
             # The client sent everything, and it goes where it was meant for.
             if asked.store and any(map(_is_kept_elsewhere, found.items)):
                 with suppress(CannotReplay):  # what is not whole, the upstream shall refuse

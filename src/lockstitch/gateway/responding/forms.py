@@ -4,22 +4,20 @@ Pure: what follows from them is decided in `deciding`, and done in `answering`."
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.retrying import Sent
-from lockstitch.gateway.lines import Headers, LineFailure
+from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused, Told
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared
 from lockstitch.gateway.responding.replaying import CannotReplay
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.said import Said, said_in
-
-JSON: Final[Headers] = (("content-type", "application/json"),)
 
 
 def sent_as(found: Prepared, body: bytes) -> Sent:

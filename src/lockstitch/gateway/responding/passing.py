@@ -4,6 +4,7 @@ back as it is, piece by piece."""
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
@@ -18,6 +19,11 @@ from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World
 from lockstitch.upstream.sse import EventTooLarge
+
+JSON: Final[Headers] = (("content-type", "application/json"),)
+
+NOBODY_READS: Final = 499
+"""The status of an answer whose client went away before it began. Only the log shows it."""
 
 
 class Whole(Struct, frozen=True):
@@ -141,7 +147,7 @@ class _Passing:
         if self._flow is not None:
             self._flow.stop()
         if self._client is None:
-            return web.Response(status=499)
+            return web.Response(status=NOBODY_READS)
         if failure is not None and self._events is not None:
             self._client.write(unreachable(self._caller.upstream).event(self._api))
         if failure is None or self._events is not None:
@@ -195,6 +201,11 @@ def told(caller: Caller, whole: Whole) -> web.Response:
     for name, value in to_client(whole.headers, caller.request_id):
         response.headers.add(name, value)
     return response
+
+
+def told_json(caller: Caller, body: bytes) -> web.Response:
+    """JSON that the gateway itself has to tell."""
+    return told(caller, Whole(200, JSON, body))
 
 
 async def asking_of(request: web.BaseRequest, upstream: Reached, caller: Caller) -> Asking:

@@ -20,7 +20,6 @@ from lockstitch.gateway.deciding import evidence, guard, refusals, routing
 from lockstitch.gateway.deciding.asked import Asked, read, rebuilt
 from lockstitch.gateway.deciding.guard import Guarding
 from lockstitch.gateway.deciding.refusals import Refusal
-from lockstitch.gateway.deciding.routing import Route
 from lockstitch.gateway.keeping.conversations import ConversationRefused, Held
 from lockstitch.gateway.keeping.exchanges import Kept, open_calls
 from lockstitch.gateway.keeping.prefixes import Running
@@ -43,7 +42,7 @@ class Prepared(Struct, kw_only=True, eq=False):
     """A request that can be tried."""
 
     asked: Asked
-    route: Route
+    route: tuple[str, ...]
     upstreams: dict[str, Reached]
     """Those of the route, as they were when it was prepared: they may be taken out meanwhile."""
     home: str | None
@@ -93,8 +92,8 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
             except ConversationRefused as refused:
                 raise Stop(refused.refusal) from None
     route = _route(world, caller, asked, home, bound=bound)
-    upstreams = {one.name: one for one in world.upstreams if one.name in route.names}
-    first = upstreams[route.names[0]]
+    upstreams = {one.name: one for one in world.upstreams if one.name in route}
+    first = upstreams[route[0]]
     if asked.background and not first.keeps_state:
         raise Stop(refusals.no_background(first.name))
     await _check_references(world, caller, asked.items())
@@ -201,7 +200,9 @@ async def _check_references(world: World, caller: Caller, items: Sequence[Wire])
             raise Stop(refusals.item_not_found(name, n))
 
 
-def _route(world: World, caller: Caller, asked: Asked, home: str | None, *, bound: bool) -> Route:
+def _route(
+    world: World, caller: Caller, asked: Asked, home: str | None, *, bound: bool
+) -> tuple[str, ...]:
     route = routing.route(
         [one.told for one in world.upstreams],
         api=asked.api,
@@ -212,7 +213,7 @@ def _route(world: World, caller: Caller, asked: Asked, home: str | None, *, boun
         home=home,
         bound=bound,
     )
-    if not route.names:
+    if not route:
         raise Stop(refusals.no_such_model(asked.model))
     return route
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from lockstitch.gateway.config.secrets import Secret
+from lockstitch.store.urls import passwords_in
 
 State: TypeAlias = Literal["upstream", "gateway"]
 Transport: TypeAlias = Literal["http", "websocket", "both"]
@@ -186,7 +187,7 @@ class Config(Struct, frozen=True, kw_only=True):
         """Every text in it that must not be seen anywhere."""
         revealed = [upstream.key.reveal() for upstream in self.upstreams if upstream.key]
         values = [value for upstream in self.upstreams for _, value in upstream.headers]
-        return (*revealed, *values, *_password(self.store))
+        return (*revealed, *values, *passwords_in(self.store))
 
     def files(self) -> tuple[str, ...]:
         """What it was read from: if one of these changes, it is to be read again."""
@@ -218,9 +219,3 @@ def is_from_here(origin: str | None) -> bool:
         return is_loopback(urlsplit(origin).hostname or "")
     except ValueError:
         return False
-
-
-def _password(url: str) -> tuple[str, ...]:
-    before, at, _ = url.partition("://")[2].rpartition("@")
-    password = before.partition(":")[2] if at else ""
-    return (password,) if password else ()

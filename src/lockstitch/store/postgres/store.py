@@ -18,7 +18,6 @@ from lockstitch.store.postgres import claims
 from lockstitch.store.postgres.errors import (
     FAILURES,
     opening_failed,
-    public_url,
     reading_failed,
     writing_failed,
 )
@@ -29,6 +28,7 @@ from lockstitch.store.postgres.rows import Columns, name_key, record_of
 from lockstitch.store.postgres.schema import check_schema
 from lockstitch.store.postgres.text import key, next_after, original
 from lockstitch.store.postgres.writer import Writer
+from lockstitch.store.urls import public_url
 
 CONNECTIONS = 8
 """The most connections for everything but appends, which have one of their own: they must not

@@ -235,7 +235,10 @@ openai."""
             f'{UPSTREAM}headers = {{ x = "a\\r\\nb" }}',
             "5: upstreams[0].headers.x: must be a text of printable ASCII",
         ),
-        (f"{UPSTREAM}headers = {{ 'a:b' = 'x' }}", "headers.a:b: is no name of a header."),
+        (
+            f"{UPSTREAM}headers = {{ 'a:b' = 'x' }}",
+            "5: upstreams[0].headers.a:b: is no name of a header.",
+        ),
         (
             UPSTREAM.replace("OPENAI_API_KEY", SECRET),
             "4: upstreams[0].key_env: must be the name of an environment variable",
@@ -259,7 +262,7 @@ openai."""
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_is_right(tmp_path, text, said):
-    assert f"gateway.toml:{said}" in refused(tmp_path, text) or said in refused(tmp_path, text)
+    assert f"gateway.toml:{said}" in refused(tmp_path, text)
 
 
 @pytest.mark.parametrize("content", ["", "a b", "one\ntwo", "ключ"])

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
-from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.asked import NotARequest, wrong_type
 from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.events import changed
 
@@ -234,7 +234,7 @@ def whole_number(name: str, text: str | None, default: Default) -> int | Default
     if text is None:
         return default
     if not text.isdecimal() or not text.isascii():
-        raise _wrong_type(name, "an integer")
+        raise wrong_type(name, "an integer, but got a string instead")
     return int(text[:18])
 
 
@@ -243,13 +243,5 @@ def flag(name: str, text: str | None) -> bool:
     if text is None or text.lower() in ("false", "0"):
         return False
     if text.lower() not in ("true", "1"):
-        raise _wrong_type(name, "a boolean")
+        raise wrong_type(name, "a boolean, but got a string instead")
     return True
-
-
-def _wrong_type(name: str, words: str) -> NotARequest:
-    return NotARequest(
-        f"Invalid type for '{name}': expected {words}, but got a string instead.",
-        param=name,
-        code="invalid_type",
-    )

@@ -168,6 +168,45 @@ def test_a_binary_frame_of_an_upstream_ends_the_websocket_and_says_why():
     served(work)
 
 
+def test_a_client_is_read_no_faster_than_its_upstream_reads():
+    frames, size = 60, 1_000_000
+
+    async def work(up, gw):
+        go, heard, sent = asyncio.Event(), 0, 0
+
+        async def slow(request):
+            nonlocal heard
+            ws = web.WebSocketResponse()
+            await ws.prepare(request)
+            request.transport.pause_reading()
+            await go.wait()
+            request.transport.resume_reading()
+            async for frame in ws:
+                heard += len(frame.data)
+            return ws
+
+        async def talk():
+            nonlocal sent
+            for _ in range(frames):
+                await ws.send_str("x" * size)
+                sent += 1
+
+        up._converse = slow
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        talking = asyncio.create_task(talk())
+        before = -1
+        while before < sent:  # until nothing moves any more
+            before = sent
+            await asyncio.sleep(0.3)
+        assert sent < frames
+        go.set()
+        await talking
+        await ws.close()
+        await until(lambda: heard == frames * size)
+
+    served(work)
+
+
 def test_a_websocket_that_an_upstream_refuses_is_refused_with_its_status():
     async def work(up, gw):
         async def no(request):

@@ -14,6 +14,9 @@ from lockstitch.gateway.world import Caller, World
 
 ONLY_TEXT: Final = "The gateway passes text frames only."
 
+POLL_SECONDS: Final = 0.02
+"""How often it is looked whether an upstream has taken what waits for it."""
+
 
 async def everything_else(
     world: World, caller: Caller, request: web.BaseRequest
@@ -60,6 +63,9 @@ async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web
                 await client.close(WSCloseCode.UNSUPPORTED_DATA, ONLY_TEXT)
             elif message.type is WSMsgType.TEXT and joining.upstream.usable:
                 joining.upstream.send(bytes(message.data))
+                # A client is read no faster than its upstream reads.
+                while joining.upstream.backlog > limits.unread_bytes:
+                    await asyncio.sleep(POLL_SECONDS)
     finally:
         flow.stop()
         await joining.upstream.close()

@@ -207,6 +207,21 @@ def test_a_client_is_read_no_faster_than_its_upstream_reads():
     served(work)
 
 
+def test_a_websocket_that_passes_is_told_goodbye_when_the_gateway_ends():
+    async def work(up, gw):
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        (theirs,) = await until(lambda: up.sockets)
+        draining = asyncio.create_task(gw.gateway.drain(0.1))
+        end = await ws.receive(timeout=5)
+        assert end.type is WSMsgType.CLOSE
+        assert (end.data, end.extra) == (1001, "The gateway is shutting down.")
+        await until(lambda: theirs.closed)
+        assert theirs.close_code == 1000
+        await draining
+
+    served(work)
+
+
 def test_a_websocket_that_an_upstream_refuses_is_refused_with_its_status():
     async def work(up, gw):
         async def no(request):

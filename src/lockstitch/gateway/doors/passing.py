@@ -57,6 +57,7 @@ async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web
     joining.join(client)
     flow = Flow(client, joining.upstream.leave, patience_seconds=limits.unread_seconds)
     flow.follow(joining.upstream)
+    world.running.add(joining)
     try:
         async for message in client.socket:
             if message.type is WSMsgType.BINARY:
@@ -67,6 +68,7 @@ async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web
                 while joining.upstream.backlog > limits.unread_bytes:
                     await asyncio.sleep(POLL_SECONDS)
     finally:
+        world.running.discard(joining)
         flow.stop()
         await joining.upstream.close()
     return client.socket
@@ -89,6 +91,12 @@ class _Joining:
         self._early.clear()
         if self._closed is not None:
             self.closed(*self._closed)
+
+    def stop(self, why: str) -> None:
+        """The gateway ends it."""
+        self.closed(WSCloseCode.GOING_AWAY, why)
+
+    # What the upstream's connection calls.
 
     def frame(self, payload: bytes) -> None:
         if self._client is None:

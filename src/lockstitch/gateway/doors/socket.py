@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 from msgspec import Raw, Struct
 
-from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, read
+from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, fields_of, read
 from lockstitch.gateway.deciding.refusals import (
     Refusal,
     RequestRefused,
@@ -331,7 +331,7 @@ def _as_frame(whole: Whole, lane: str | None) -> bytes:
     if lane is not None:
         frame["stream_id"] = lane
     try:
-        error = msgspec.json.decode(whole.body, type=dict[str, Raw]).get("error", Raw(b"null"))
+        error = fields_of(whole.body).get("error", Raw(b"null"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         error = Raw(msgspec.json.encode({"message": whole.body.decode("utf-8", "replace")}))
     frame["error"] = error

@@ -307,6 +307,9 @@ def refusing(body: Any, status: int = 400) -> Answer:
 
 # --- a store whose calls can fail --------------------------------------------------------------
 
+WRITES = frozenset({"begin", "append"})
+"""The calls that write records."""
+
 
 class Faulty(MemoryStore):
     """A store in memory. `fails` is asked before each call, by its name and the conversation."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,
+    WRITES,
     both,
     call,
     encoded,
@@ -217,6 +218,65 @@ def test_an_upstream_that_streams_to_who_asked_for_no_stream_is_heard_all_the_sa
         assert told.get("status") == "failed" or told["http"] == 502
 
     served(work, up_retries=0)
+
+
+# --- what could not be kept --------------------------------------------------------------------
+
+
+def unwritable(gw):
+    gw.store.fails = lambda kind, name: kind in WRITES
+
+
+@pytest.mark.parametrize("over", ["http", "socket"])
+def test_a_call_that_could_not_be_kept_is_not_in_what_ends_a_stream_that_broke(over):
+    async def work(up, gw):
+        unwritable(gw)
+        up.then(saying(told_by("resp_1", message(), call())[:-1], then="cut"))
+        if over == "http":
+            end = (await gw.stream(input="x"))[-1]
+        else:
+            ws = await gw.socket()
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            end = await next_end(ws)
+            await ws.close()
+        assert end["type"] == "response.failed"
+        assert end["response"]["error"]["code"] == "journal_unavailable"
+        assert end["response"]["output"] == []
+
+    served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_failure_that_could_not_be_kept_is_not_passed_on(streamed):
+    async def work(up, gw):
+        unwritable(gw)
+        error = {"code": "server_error", "message": "The model gave up."}
+        up.then(raw(sse(told_by("resp_1", ending="failed", error=error))))
+        if streamed:
+            end = (await gw.stream(input="x"))[-1]["response"]
+        else:
+            end = await gw.ask(input="x")
+            assert end["http"] == 503
+        assert end["error"]["code"] == "journal_unavailable"
+        assert "gave up" not in json.dumps(end)
+
+    served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_error_that_begins_the_stream_of_a_conversation_passes_in_its_own_words(streamed):
+    async def work(up, gw):
+        error = {"type": "error", **error_body("It is raining here.", "server_error")}
+        up.then(raw(sse([error])))
+        if streamed:
+            assert await gw.stream(input="x", conversation="conv_1") == [error]
+        else:
+            told = await gw.ask(input="x", conversation="conv_1")
+            assert told["error"]["message"] == "It is raining here."
+            assert told["error"]["code"] == "server_error"
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
 
 
 # --- stages ------------------------------------------------------------------------------------

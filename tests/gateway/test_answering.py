@@ -308,7 +308,7 @@ def staged(stage, up, gw):
     elif stage == "held":
 
         async def stuck(kind, name):
-            if kind == "append":
+            if kind in WRITES:
                 await go.wait()
 
         gw.store.delay = stuck

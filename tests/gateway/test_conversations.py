@@ -191,11 +191,11 @@ def test_every_write_that_fails_leaves_what_was_there():
     class Failing(MemoryStore):
         left = 0
 
-        async def append(self, claim, after, records):
+        async def append(self, claim, after, records, **how):
             self.left -= 1
             if self.left == 0:
                 raise CannotWrite("The disk is full.")
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
 
     async def play(fails_at: int) -> bool:
         store = Failing()

@@ -24,8 +24,7 @@ async def keep(exchanges, id, items=(), said=(), *, tenant="t", base=None, endin
     facts += [ItemCompleted(request=beginning.request, item=encoded(item)) for item in said]
     if ending:
         facts += ended(beginning.request, Ending(ending), AnsweredNote())
-    async with await exchanges.opened(tenant, id) as journal:
-        await journal.append(*facts)
+    await exchanges.begun(tenant, id, facts, last=True)
 
 
 def exchanges_do(work):
@@ -206,7 +205,7 @@ def test_names_tell_tenants_apart():
 
 
 @pytest.mark.parametrize("n", range(8))
-def test_opening_an_exchange_that_fails_keeps_no_claim(n):
+def test_beginning_an_exchange_that_fails_keeps_no_claim(n):
     async def main():
         store = Faulty()
         exchanges = Exchanges(store)
@@ -214,7 +213,9 @@ def test_opening_an_exchange_that_fails_keeps_no_claim(n):
         begun_at = len(store.calls)
         store.fail_nth(n)
         try:
-            journal = await exchanges.opened("t", "resp_1")
+            journal = await exchanges.begun(
+                "t", "resp_1", begun(AskedNote(upstream="up"), [], "resp_1").facts
+            )
         except StoreError:
             # Only a release that failed leaves its claim, which ends by itself.
             assert store.claimed == {} or store.calls[begun_at + n] == "release"

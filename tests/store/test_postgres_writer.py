@@ -175,7 +175,7 @@ def test_closing_finishes_what_was_begun(postgres_url):
 
 def test_a_group_larger_than_the_limit_is_split(postgres_url, monkeypatch):
     monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_BYTES", 10_000)
-    monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_APPENDS", 7)
+    monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_WRITES", 7)
 
     async def work(store):
         claims = await claimed(store, *(f"c{number}" for number in range(30)))

@@ -873,7 +873,7 @@ def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
             await keep(served.world, raw(odd | {"status": "queued"}))
             append = served.world.store.append
 
-            async def failing(claim, after, records):
+            async def failing(claim, after, records, **how):
                 from lockstitch.store.errors import CannotWrite
 
                 raise CannotWrite("The disk is full.")

@@ -105,9 +105,13 @@ class SlowStore(MemoryStore):
 
     seconds = 0.004
 
-    async def append(self, claim, after, records):
+    async def begin(self, conversation, records, **how):
         await asyncio.sleep(self.seconds)
-        await super().append(claim, after, records)
+        return await super().begin(conversation, records, **how)
+
+    async def append(self, claim, after, records, **how):
+        await asyncio.sleep(self.seconds)
+        await super().append(claim, after, records, **how)
 
 
 class GatedStore(MemoryStore):
@@ -118,9 +122,13 @@ class GatedStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def append(self, claim, after, records):
+    async def begin(self, conversation, records, **how):
         await self.gate.wait()
-        await super().append(claim, after, records)
+        return await super().begin(conversation, records, **how)
+
+    async def append(self, claim, after, records, **how):
+        await self.gate.wait()
+        await super().append(claim, after, records, **how)
 
 
 def upstream(provider, **told):

@@ -125,12 +125,15 @@ class Conversations:
         kept = [with_id(item, new_digits()) for item in items]
         note = MadeNote(upstream=upstream, created=created)
         facts = begun(named, note, metadata or {}, kept)
-        if id is not None:
+        name = name_of(tenant, named)
+        journal = await Journal.begin(self._store, name, facts, last=True)
+        if journal is None:
             # An upstream that gives an id again means the newer.
-            await self._store.delete(name_of(tenant, id))
-        async with await self._opened(tenant, named, EDIT_PATIENCE_SECONDS) as journal:
-            await journal.append(*facts)
-            made = conversation_of(named, facts_of(journal))
+            await self._store.delete(name)
+            journal = await Journal.begin(self._store, name, facts, last=True)
+        if journal is None:
+            raise ConversationLocked  # somebody else was told the same id at the same moment
+        made = conversation_of(named, facts_of(journal))
         assert made is not None
         return made
 

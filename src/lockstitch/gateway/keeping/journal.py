@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -24,6 +24,7 @@ from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept, kept
 from lockstitch.gateway.keeping.notes import SAME_AS
 from lockstitch.store.contract import Store
+from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
 
 PREFIX: Final = "gateway"
@@ -57,15 +58,22 @@ class Exchanges:
         self._remembered: OrderedDict[str, tuple[float, Kept]] = OrderedDict()
         self._size = 0
 
-    async def opened(self, tenant: str, response: str) -> Journal:
-        """The journal of a new exchange. An upstream that gives an id again means the newer."""
+    async def begun(
+        self, tenant: str, response: str, facts: Sequence[AnyFact], *, last: bool = False
+    ) -> Journal:
+        """The journal of a new exchange, with its first facts; ``last``: and all of them.
+
+        An upstream that gives an id again means the newer. Raises `ConversationBusy` if somebody
+        still writes the older."""
         name = name_of(tenant, response)
         self._forget(name)
-        journal = await Journal.open(self.store, name)
-        if len(journal.ledger) > 1:
-            await journal.close()
-            await self.store.delete(name)
-            journal = await Journal.open(self.store, name)
+        journal = await Journal.begin(self.store, name, facts, last=last)
+        if journal is None:
+            async with await Journal.open(self.store, name):
+                await self.store.delete(name)
+            journal = await Journal.begin(self.store, name, facts, last=last)
+        if journal is None:
+            raise ConversationBusy(f"{name} was begun by somebody else at the same moment.")
         return journal
 
     async def reopened(self, tenant: str, response: str, *, wait: float = 0) -> Journal:
@@ -76,10 +84,10 @@ class Exchanges:
 
     async def same(self, tenant: str, shown: str, response: str) -> None:
         """What was shown as one response was answered as another: keep it under both ids."""
-        async with await self.opened(tenant, shown) as journal:
-            # It can be found by the id that was shown, so that nobody else takes it for theirs.
-            shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
-            await journal.append(shown_as, Noted(kind=SAME_AS, note=response.encode()))
+        # It can be found by the id that was shown, so that nobody else takes it for theirs.
+        shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
+        same_as = Noted(kind=SAME_AS, note=response.encode())
+        await self.begun(tenant, shown, (shown_as, same_as), last=True)
 
     async def exchange(self, tenant: str, response: str) -> Kept | None:
         """The exchange that gave this response; None if this tenant has none."""

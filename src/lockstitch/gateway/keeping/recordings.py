@@ -15,10 +15,9 @@ from lockstitch.core.errors import LockstitchError, NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
 from lockstitch.gateway.events import Body, body_of
 from lockstitch.gateway.keeping.exchanges import begun, ended, is_call, without_output
-from lockstitch.gateway.keeping.journal import Exchanges, name_of
+from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
-from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
 
@@ -65,10 +64,7 @@ class Recording:
         self.id = response
         exchanges, tenant = self._exchanges, self._tenant
         self._recorder = Recorder(
-            lambda: exchanges.opened(tenant, response),
-            lambda facts, last: Journal.begin(
-                exchanges.store, name_of(tenant, response), facts, last=last
-            ),
+            lambda facts, last: exchanges.begun(tenant, response, facts, last=last),
             exchanges.took,
         )
         try:

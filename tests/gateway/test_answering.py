@@ -220,6 +220,122 @@ def test_an_upstream_that_streams_to_who_asked_for_no_stream_is_heard_all_the_sa
     served(work, up_retries=0)
 
 
+def test_a_try_that_is_answered_whole_behind_the_beginning_of_a_stream_is_no_second_answer():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1")[:2], then="cut"))
+        whole = encoded(told_by("resp_2", message())[-1]["response"])
+        up.then(raw(whole, kind="application/json"))
+        reader, writer = await gw.talk()
+        body = encoded({"model": "m", "input": "x", "stream": True})
+        writer.write(
+            b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n" % len(body) + body
+        )
+        told = await reader.read()
+        assert told.count(b"HTTP/1.1 ") == 1
+        assert told.endswith(b"\n\n\r\n0\r\n\r\n")
+        assert b"event: response.failed" in told
+        assert len(up.asked) == 2
+        assert len(gw.world.runs) == 0
+        writer.close()
+
+    served(work, up_retries=1)
+
+
+def test_a_whole_answer_to_who_asked_for_no_stream_may_follow_a_stream_that_broke():
+    async def work(up, gw):
+        up.then(raw(sse(told_by("resp_1")[:2])))
+        up.then(streaming("resp_2", message()))
+        assert (await gw.ask(input="x"))["id"] == "resp_2"
+
+    served(work, up_retries=1)
+
+
+def test_who_follows_a_response_is_told_when_whoever_asked_for_it_is_cancelled():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1", message())[:2], then="hang"))
+        reader, writer = await gw.talk()
+        body = encoded({"model": "m", "input": "x", "stream": True})
+        writer.write(
+            b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        await reader.readuntil(b"response.in_progress")
+        (asking,) = gw.gateway._listener._server.connections
+        async with gw.client.get(gw.url + "/responses/resp_1?stream=true") as told:
+            assert b"resp_1" in await told.content.readuntil(b"\n\n")
+            asking._task_handler.cancel()
+            async with asyncio.timeout(5):
+                await told.content.read()
+        writer.close()
+
+    served(work)
+
+
+async def chain_that_moved(one, two, gw):
+    """Begun at the first upstream, gone on at the second."""
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+    one.then(streaming("resp_1", sealed, message("a", "msg_1")))
+    await gw.ask(input=[user("a")])
+    one.then(raw(b"{}", status=503, kind="application/json"))
+    two.then(streaming("resp_2", message("b", "msg_2")))
+    assert (await gw.ask(input=[user("b")], previous_response_id="resp_1"))["id"] == "resp_2"
+    return [user("a"), sealed, message("a", "msg_1"), user("b"), message("b", "msg_2")]
+
+
+def moving(work):
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                await work(one, two, gw)
+
+    run(main())
+
+
+def test_what_was_left_out_for_another_upstream_is_noted_however_it_came_there():
+    async def work(one, two, gw):
+        await chain_that_moved(one, two, gw)
+        kept = await gw.world.exchanges.exchange("local", "resp_2")
+        assert kept.asked.away
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        await gw.ask(input=[user("c")], previous_response_id="resp_2")
+        assert (await gw.world.exchanges.exchange("local", "resp_3")).asked.away
+        assert not (await gw.world.exchanges.exchange("local", "resp_1")).asked.away
+
+    moving(work)
+
+
+def test_a_history_that_moved_is_sent_in_full_without_what_is_anothers_at_the_first_try():
+    async def work(one, two, gw):
+        history = await chain_that_moved(one, two, gw)
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        await gw.ask(input=[user("c")], previous_response_id="resp_2")
+        two.then(streaming("resp_4", message("d", "msg_4")))
+        history += [user("c"), message("c", "msg_3"), user("d")]
+        before = len(two.asked)
+        assert (await gw.ask(input=history))["id"] == "resp_4"
+        assert len(two.asked) == before + 1
+        kinds = [item["type"] for item in two.asked[-1].json["input"]]
+        assert "reasoning" not in kinds
+
+    moving(work)
+
+
+def test_what_went_as_it_came_is_not_noted_as_left_out():
+    """A history that cannot travel goes as it is."""
+
+    async def work(one, two, gw):
+        history = await chain_that_moved(one, two, gw)
+        file = {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        assert (await gw.ask(input=[*history, file]))["id"] == "resp_3"
+        assert two.asked[-1].json["input"] == [*history, file]
+        assert not (await gw.world.exchanges.exchange("local", "resp_3")).asked.away
+
+    moving(work)
+
+
 # --- what could not be kept --------------------------------------------------------------------
 
 

@@ -17,9 +17,11 @@ from lockstitch.store.errors import StoreError
 from tests.gateway.building import Faulty, call, encoded, message, output, run, user
 
 
-async def keep(exchanges, id, items=(), said=(), *, tenant="t", base=None, ending="completed"):
+async def keep(
+    exchanges, id, items=(), said=(), *, tenant="t", base=None, ending="completed", upstream="up"
+):
     """Write one exchange as a recorder does."""
-    beginning = begun(AskedNote(upstream="up", base=base), [encoded(i) for i in items], id)
+    beginning = begun(AskedNote(upstream=upstream, base=base), [encoded(i) for i in items], id)
     facts = list(beginning.facts)
     facts += [ItemCompleted(request=beginning.request, item=encoded(item)) for item in said]
     if ending:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lockstitch.gateway.deciding.retrying import (
     LONGEST_WAIT_SECONDS,
     TABLE,
+    WAITS_SECONDS,
     Again,
     AgainReplayed,
     Elsewhere,
@@ -150,6 +151,7 @@ def test_a_socket_that_is_used_up_is_replaced_and_what_was_only_there_is_replaye
     assert step(used_up, Sent.KNOWN_CHAIN) == Again(0.0)
     assert step(used_up, Sent.KNOWN_CHAIN, anchor_gone=True) == AgainReplayed()
     assert step(CUT, Sent.KNOWN_CHAIN, anchor_gone=True) == AgainReplayed()
+    assert step(CUT, Sent.KNOWN_CHAIN, anchor_gone=True, made=3) == AgainReplayed(WAITS_SECONDS[2])
 
 
 def test_a_response_in_the_background_is_never_started_twice():
@@ -190,6 +192,7 @@ _tries = st.builds(
     background=st.booleans(),
     provider_acts=st.booleans(),
     anchor_gone=st.booleans(),
+    unattended=st.booleans(),
 )
 
 
@@ -198,6 +201,8 @@ _tries = st.builds(
 def test_the_rules_hold_for_every_try(one):
     then = next_step(one)
     what = failed(one.failure, anchor=one.anchor)
+    if one.unattended:
+        assert isinstance(then, (PassOn, Fail))
     resent = isinstance(then, Again | AgainReplayed | Elsewhere)
     if one.shown is Shown.MORE:
         assert isinstance(then, PassOn | Fail), "nothing is repeated after the client saw more"

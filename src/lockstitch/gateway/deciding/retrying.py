@@ -2,7 +2,8 @@
 
 Everything that decides whether a request is sent again, where, and in which form, lives in this
 file. A row lists what is wanted, best first; the first that is possible is done. What a failure
-says is read in `upstream.said`, what that means in `upstream.failures`. Who acts is elsewhere."""
+says is read in `upstream.said`, what that means in `upstream.failures`. How a request is sent at
+first is in `sending`. Who acts is elsewhere."""
 
 from __future__ import annotations
 
@@ -184,6 +185,8 @@ class Try(Struct, frozen=True, kw_only=True):
     """The provider may call tools itself that do something (`Asked.provider_acts`)."""
     anchor_gone: bool = False
     """What it goes on from was on the connection alone (`store: false`), and that is closed."""
+    unattended: bool = False
+    """Nobody waits for another try: the client has gone, or the gateway stops."""
 
 
 class Again(Struct, frozen=True):
@@ -197,6 +200,7 @@ class AgainReplayed(Struct, frozen=True):
     """Send everything, from the journal, to the same upstream; if that is not whole, pass on."""
 
     after: float = 0.0
+    """Seconds."""
 
 
 class Elsewhere(Struct, frozen=True):
@@ -248,6 +252,8 @@ def _is_known(said: Said) -> bool:
 def next_step(one: Try) -> Next:
     """What to do after a try that failed."""
     what = failed(one.failure, anchor=one.anchor)
+    if one.unattended:
+        return _end(one)
     if one.shown >= Shown.MORE:
         return _end(one)  # the client has begun to act on what it saw
     careful = _careful(one, what)
@@ -291,7 +297,7 @@ def _possible(want: Want, one: Try) -> Next | None:
     match want:
         case Want.AGAIN:
             if one.anchor_gone and one.sent is Sent.KNOWN_CHAIN:
-                return AgainReplayed()
+                return AgainReplayed(_nth(WAITS_SECONDS, one.made))
             return Again(_nth(WAITS_SECONDS, one.made))
         case Want.AGAIN_IF_SOON:
             wait = one.failure.retry_after if isinstance(one.failure, Said) else None

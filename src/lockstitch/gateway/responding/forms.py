@@ -12,7 +12,7 @@ from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.retrying import Sent
 from lockstitch.gateway.lines import Headers, LineFailure
-from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused, Told
+from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared
 from lockstitch.gateway.responding.replaying import CannotReplay
@@ -53,7 +53,7 @@ def failure_of(outcome: Outcome) -> Said | LineFailure:
         return outcome.failure
     if isinstance(outcome, Refused):
         return outcome.said
-    assert isinstance(outcome, Told)
+    assert isinstance(outcome, Whole)
     try:
         body = msgspec.json.decode(outcome.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

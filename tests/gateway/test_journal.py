@@ -84,8 +84,8 @@ def test_a_path_through_ids_that_were_shown_only_is_one_chain():
         await exchanges.same("t", "shown_2", "real_2")
         await keep(exchanges, "resp_3", [user("3")], [message(id="m3")], base="shown_2")
         for _ in range(2):  # from the store, and from memory
-            assert len(Chain.of(await exchanges.path("t", "resp_3")).context()) == 6
-        assert len(Chain.of(await exchanges.path("t", "shown_2")).context()) == 4
+            assert len(Chain.of(await exchanges.path("t", "resp_3")).ledger.history()) == 6
+        assert len(Chain.of(await exchanges.path("t", "shown_2")).ledger.history()) == 4
 
     exchanges_do(work)
 

@@ -663,7 +663,7 @@ def test_the_same_history_sent_twice_is_answered_and_kept_twice():
                 up.then(streaming(f"resp_{n}", message("same", f"msg_{n}")))
                 await gw.ask(input=history)
                 chain = Chain.of(await gw.world.exchanges.path("local", f"resp_{n}"))
-                assert len(chain.context()) == 3
+                assert len(chain.ledger.history()) == 3
 
     run(main())
 

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.deciding.conversation_bodies import missing, read_body
 from lockstitch.gateway.deciding.listing import MOST_LISTED_ITEMS, Paging, page, paging
 from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found, unreachable
@@ -18,7 +19,8 @@ from lockstitch.gateway.doors.refusing import Door, refusing
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
 from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.conversation_facts import Conversation
-from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS, is_id
+from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS
+from lockstitch.gateway.keeping.journal import is_id
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.responding.passing import Whole, asking_of, fetched, passed, refused, told
 from lockstitch.gateway.upstreams import Reached
@@ -190,7 +192,9 @@ async def _unknown(
     known: Conversation | None,
 ) -> web.StreamResponse:
     missing = conversation_not_found(conversation)
-    if known is not None or await world.conversations.is_anothers(caller.tenant, conversation):
+    if known is not None or await world.exchanges.is_anothers(
+        caller.tenant, Name(Naming.CONVERSATION, conversation)
+    ):
         return refused(caller, missing)
     return await asked_elsewhere(world, caller, request, missing)
 

@@ -15,7 +15,6 @@ from typing import Final
 from lockstitch.core import records
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import AnyFact
-from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding.listing import with_id
 from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found
@@ -28,7 +27,7 @@ from lockstitch.gateway.keeping.conversation_facts import (
     metadata_set,
     removed,
 )
-from lockstitch.gateway.keeping.journal import LONGEST_ID_CHARACTERS, PREFIX
+from lockstitch.gateway.keeping.journal import is_id, name_of
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
@@ -82,12 +81,9 @@ class Held:
     def raw_items(self) -> list[bytes]:
         return self.conversation.raw_items
 
-    async def add(self, items: Sequence[bytes]) -> list[bytes]:
-        """Add items at the end: all of them, or none. As they are kept: each with an id. Raises
-        `NotAnItem`."""
-        kept = [with_id(item, new_digits()) for item in items]
-        await self._append(added(kept))
-        return kept
+    async def add(self, items: Sequence[bytes]) -> None:
+        """Add items at the end, each with an id: all of them, or none. Raises `NotAnItem`."""
+        await self._append(added([with_id(item, new_digits()) for item in items]))
 
     async def set_metadata(self, metadata: Mapping[str, str]) -> None:
         await self._append([metadata_set(metadata)])
@@ -125,7 +121,7 @@ class Conversations:
         kept = [with_id(item, new_digits()) for item in items]
         note = MadeNote(upstream=upstream, created=created)
         facts = begun(named, note, metadata or {}, kept)
-        name = name_of(tenant, named)
+        name = _named(tenant, named)
         journal = await Journal.begin(self._store, name, facts, last=True)
         if journal is None:
             # An upstream that gives an id again means the newer.
@@ -141,7 +137,7 @@ class Conversations:
         """A conversation as it is now; None if this tenant has none of that id."""
         if not is_id(id):
             return None
-        found = self._store.read(name_of(tenant, id))
+        found = self._store.read(_named(tenant, id))
         return conversation_of(id, [records.decoded(record) async for record in found])
 
     @asynccontextmanager
@@ -156,36 +152,24 @@ class Conversations:
             conversation = conversation_of(id, facts_of(journal))
             if conversation is None:
                 # It was deleted in between: holding it has begun another, with nothing in it.
-                await self._store.delete(name_of(tenant, id))
+                await self._store.delete(_named(tenant, id))
                 raise ConversationUnknown(id)
             yield Held(journal, conversation)
 
     async def delete(self, tenant: str, id: str) -> None:
         """Forget a conversation; nothing of it can be read any more. Raises as `held` does."""
         async with self.held(tenant, id, wait=EDIT_PATIENCE_SECONDS):
-            await self._store.delete(name_of(tenant, id))
-
-    async def is_anothers(self, tenant: str, id: str) -> bool:
-        """Did another tenant make it, at an upstream?"""
-        if not is_id(id):
-            return False
-        own, end = name_of(tenant, id), f"/conversation/{id}"
-        return any(
-            place.conversation != own
-            and place.conversation.startswith(f"{PREFIX}/")
-            and place.conversation.endswith(end)
-            for place in await self._store.find(Name(Naming.CONVERSATION, id))
-        )
+            await self._store.delete(_named(tenant, id))
 
     async def _opened(self, tenant: str, id: str, wait: float) -> Journal:
         try:
-            return await Journal.open(self._store, name_of(tenant, id), wait=wait)
+            return await Journal.open(self._store, _named(tenant, id), wait=wait)
         except ConversationBusy:
             raise ConversationLocked from None
 
 
-def name_of(tenant: str, id: str) -> str:
-    return f"{PREFIX}/{tenant}/conversation/{id}"
+def _named(tenant: str, id: str) -> str:
+    return name_of(tenant, "conversation", id)
 
 
 def facts_of(journal: Journal) -> list[AnyFact]:
@@ -196,8 +180,3 @@ def facts_of(journal: Journal) -> list[AnyFact]:
 def new_digits() -> str:
     """48 hexadecimal digits that nobody else has."""
     return secrets.token_hex(24)
-
-
-def is_id(text: str) -> bool:
-    """Can it be the id of a conversation?"""
-    return 0 < len(text) <= LONGEST_ID_CHARACTERS and text.isprintable()

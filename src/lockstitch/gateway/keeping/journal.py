@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from lockstitch.core import records
-from lockstitch.core.facts import AnchorAdopted, AnyFact, Ending, Mode, Noted
+from lockstitch.core.facts import AnchorAdopted, AnyFact, ItemAdded, ItemCompleted, Mode, Noted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
@@ -91,7 +91,7 @@ class Exchanges:
 
     async def exchange(self, tenant: str, response: str) -> Kept | None:
         """The exchange that gave this response; None if this tenant has none."""
-        if not _is_id(response):
+        if not is_id(response):
             return None
         one = await self._kept(name_of(tenant, response))
         if isinstance(one, str):
@@ -104,11 +104,7 @@ class Exchanges:
             self._remembered.move_to_end(name)
             return found
         one = kept(await self._facts(name))
-        if (
-            isinstance(one, Kept)
-            and one.ending not in (None, Ending.CUT)  # its end may still be found, by anybody
-            and _size(one) <= LARGEST_REMEMBERED_BYTES
-        ):
+        if isinstance(one, Kept) and one.end_known and _size(one) <= LARGEST_REMEMBERED_BYTES:
             self._forget(name)
             self._remembered[name] = (time.monotonic(), one)
             self._size += _size(one)
@@ -172,6 +168,8 @@ class Exchanges:
 
     async def is_anothers(self, tenant: str, name: Name) -> bool:
         """Does another tenant have this, and not this one?"""
+        if not is_id(name.id):
+            return False
         places = await self.store.find(name)
         ours = [place for place in places if place.conversation.startswith(_prefix(tenant))]
         theirs = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
@@ -200,21 +198,23 @@ class Exchanges:
 
     async def _item(self, name: str, seq: int) -> bytes | None:
         async for record in self.store.read(name, after=seq - 1):
-            item: bytes | None = getattr(records.decoded(record), "item", None)
-            return item
+            fact = records.decoded(record)
+            return fact.item if isinstance(fact, ItemAdded | ItemCompleted) else None
         return None
 
 
-def name_of(tenant: str, response: str) -> str:
-    """Ids come from outside, and must not be able to name another tenant's."""
-    return f"{PREFIX}/{quote(tenant, safe='')}/{quote(response, safe='')}"
+def name_of(tenant: str, *parts: str) -> str:
+    """What is kept for a tenant under this: the id of a response, or more words than one. Ids come
+    from outside, and must not be able to name another tenant's."""
+    return "/".join([PREFIX, *(quote(part, safe="") for part in (tenant, *parts))])
 
 
 def _prefix(tenant: str) -> str:
-    return f"{PREFIX}/{quote(tenant, safe='')}/"
+    return f"{name_of(tenant)}/"
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
+    """Can it be the id of a response, or of a conversation?"""
     return 0 < len(text) <= LONGEST_ID_CHARACTERS and text.isprintable()
 
 

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from lockstitch.core.facts import Ending
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding import refusals, retrying, routing, sending
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
@@ -43,7 +42,6 @@ from lockstitch.gateway.responding.forms import (
     cannot,
     failure_of,
     no,
-    restored,
     sent_as,
 )
 from lockstitch.gateway.responding.mishaps import refusal_for
@@ -63,9 +61,6 @@ from lockstitch.upstream.said import Said
 
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
-
-GOES_ON = (Ending.COMPLETED, Ending.INCOMPLETE)
-"""Endings that something can go on from."""
 
 JOURNAL_GONE = "What was said cannot be kept: the journal cannot be written. Try again."
 
@@ -250,7 +245,7 @@ class Answering:
             self._stream,
             recording,
             framed=way.framed,
-            restored=restored(found, upstream, sent.body),
+            restored={} if sent.body is self._asked.body else recording.note.asked_for(),
         )
         self._attempt, self._line = attempt, None
         loop = asyncio.get_running_loop()
@@ -294,6 +289,7 @@ class Answering:
             base=found.base,
             anchored=asked.previous_response_id is not None,
             conversation=asked.conversation,
+            store=asked.store,
             stored=asked.store and upstream.keeps_state,
             away=sent.away or (found.parent is not None and found.parent.asked.away),
             created=world.clock(),
@@ -310,7 +306,7 @@ class Answering:
 
         def ended(recording: Recording) -> Beside | None:
             held = found.held
-            if held is None or recording.ending not in GOES_ON:
+            if held is None or not recording.continues:
                 return None
             return lambda: _added(held, found, recording)
 
@@ -319,7 +315,7 @@ class Answering:
 
     def _remember(self, found: Prepared, recording: Recording) -> None:
         """It is kept: a history that is sent in full can be found to go on from it."""
-        durable = recording.unrecorded is None and recording.ending in GOES_ON
+        durable = recording.unrecorded is None and recording.continues
         if durable and recording.id is not None and found.running.state:
             said = [msgspec.json.decode(item) for item in recording.said]
             state = Running(found.running.state).add_all(said)

@@ -1,10 +1,10 @@
-"""The forms of one request: what was sent, what its response is to say, how it failed, and a no.
+"""The forms of one request: what was sent, how it failed, and a no.
 
 Pure: what follows from them is decided in `deciding`, and done in `answering`."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,6 @@ from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared
 from lockstitch.gateway.responding.replaying import CannotReplay
-from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.said import Said, said_in
 
 JSON: Final[Headers] = (("content-type", "application/json"),)
@@ -30,21 +29,6 @@ def sent_as(found: Prepared, body: bytes) -> Sent:
     if asked.conversation is not None and found.held is None:
         return Sent.CONVERSATION
     return Sent.UNANCHORED
-
-
-def restored(found: Prepared, upstream: Reached, body: bytes) -> dict[str, Any]:
-    """What the response is to say of its request, where the upstream was asked otherwise."""
-    asked = found.asked
-    fields: dict[str, Any] = {}
-    if body is asked.body:
-        return fields
-    if asked.previous_response_id is not None:
-        fields["previous_response_id"] = asked.previous_response_id
-    if found.held is not None:
-        fields["conversation"] = {"id": asked.conversation}
-    if not upstream.keeps_state:
-        fields["store"] = asked.store
-    return fields
 
 
 def failure_of(outcome: Outcome) -> Said | LineFailure:

@@ -22,7 +22,7 @@ from lockstitch.gateway.deciding.guard import Guarding
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.routing import Route
 from lockstitch.gateway.keeping.conversations import ConversationRefused, Held
-from lockstitch.gateway.keeping.exchanges import Kept, open_calls
+from lockstitch.gateway.keeping.exchanges import Kept, OpenCall, open_calls
 from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.repetitions import without_repetitions
 from lockstitch.gateway.upstreams import Reached
@@ -80,7 +80,7 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
         known = await world.conversations.read(caller.tenant, asked.conversation)
         if known is None and (
             world.config.unknown_chains == "refuse"
-            or await world.conversations.is_anothers(caller.tenant, asked.conversation)
+            or await _is_anothers(world, caller, Name(Naming.CONVERSATION, asked.conversation))
         ):
             raise Stop(refusals.conversation_not_found(asked.conversation))
         if known is not None and known.upstream:
@@ -101,16 +101,17 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     said = parent.said if parent is not None and parent.continues else None
     if held is not None:
         said = held.raw_items
-    body, items = await _guarded(world, caller, asked, first, said)
+    waiting = open_calls(said) if said is not None else None
+    new = without_repetitions(asked.items(), waiting or ())
+    body, items = await _guarded(world, caller, asked, first, waiting=waiting, new=new)
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
         body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
-    added = _raw(asked, items)
-    if said is not None:
-        added = [added[n] for n in without_repetitions(items, said)]
-    if items is not asked.items():
+    if items is asked.items():
+        added = [asked.raw_item(n) for n in new[base.items :]]
+    else:
+        added = [msgspec.json.encode(item) for item in items]
         base = _Base()  # the guard changed it: it is kept whole
-    added = added[base.items :]
     return Prepared(
         asked=asked,
         route=route,
@@ -218,25 +219,31 @@ def _route(world: World, caller: Caller, asked: Asked, home: str | None, *, boun
 
 
 async def _guarded(
-    world: World, caller: Caller, asked: Asked, upstream: Reached, before: Sequence[bytes] | None
+    world: World,
+    caller: Caller,
+    asked: Asked,
+    upstream: Reached,
+    *,
+    waiting: Sequence[OpenCall] | None,
+    new: Sequence[int],
 ) -> tuple[bytes, list[Wire]]:
-    """The body and items to send: as the client sent them, or as the guard mended them. ``before``
-    is what was said right before them, where that is known."""
+    """The body and items to send: as the client sent them, or as the guard mended them. ``waiting``
+    are the calls that wait right before them, where that is known; ``new`` are the places of those
+    that do not only repeat them."""
     items = asked.items()
     mode = Guarding(caller.guard(upstream))
     if mode is Guarding.OFF:
         return asked.body, items
-    behind = open_calls(before) if before is not None else None
+    behind = [one.call for one in waiting] if waiting is not None else None
     seen = evidence.NOTHING
     if mode is Guarding.MEND:
         keys = evidence.wanted(items, open_calls=behind)
-        calls = _calls(keys, [*map(decoded, before or ()), *items])
+        calls = _calls(keys, [*(decoded(one.item) for one in waiting or ()), *items])
         if calls:
             found = await world.exchanges.outputs(caller.tenant, calls)
             seen = evidence.seen(map(decoded, found.values()), keys=keys)
-    kept = without_repetitions(items, before) if before is not None else range(len(items))
     result = guard.guarded(
-        [items[n] for n in kept],
+        [items[n] for n in new],
         mode=mode,
         anchored=asked.anchored,
         open_calls=behind,
@@ -248,11 +255,11 @@ async def _guarded(
     if result.refused:
         raise Stop(refusals.not_whole(result.refused, asked.api))
     if result.items is not None and result.origins is not None:
-        origins = [None if origin is None else kept[origin] for origin in result.origins]
+        origins = [None if origin is None else new[origin] for origin in result.origins]
         return rebuilt(asked, items=result.items, origins=origins), result.items
-    if mode is Guarding.MEND and len(kept) < len(items):
-        fewer = [items[n] for n in kept]
-        return rebuilt(asked, items=fewer, origins=list(kept)), fewer
+    if mode is Guarding.MEND and len(new) < len(items):
+        fewer = [items[n] for n in new]
+        return rebuilt(asked, items=fewer, origins=list(new)), fewer
     return asked.body, items
 
 
@@ -264,10 +271,3 @@ def _calls(keys: Sequence[str], items: Sequence[Wire]) -> dict[str, Wire]:
             if part.part is Part.CALL and part.key in keys and part.key is not None:
                 found[part.key] = item
     return found
-
-
-def _raw(asked: Asked, items: Sequence[Wire]) -> list[bytes]:
-    """The bytes of items, as they came where they are the client's."""
-    if items is asked.items():
-        return [asked.raw_item(n) for n in range(len(items))]
-    return [msgspec.json.encode(item) for item in items]

@@ -158,6 +158,113 @@ def test_a_conversation_of_an_upstream_is_never_sent_to_twice_without_a_word():
     served(work, up_retries=3)
 
 
+LISTED = [message("Look."), call("call_1")]
+
+
+def keeping_a_conversation(up, held, *, first):
+    """Answers with the items of a conversation, and to responses; ``first``: what becomes of the
+    first of them. How often each was asked for."""
+    asked = {"items": 0, "responses": 0}
+
+    async def answer(one):
+        if one.request.path.endswith("/items"):
+            asked["items"] += 1
+            assert one.request.path == "/v1/conversations/conv_1/items"
+            assert one.request.query["order"] == "desc"
+            return web.json_response({"object": "list", "data": held[::-1], "has_more": False})
+        asked["responses"] += 1
+        if asked["responses"] == 1:
+            return await first(one)
+        return await streaming("resp_1", message())(one)
+
+    up.then(*[answer] * 9)
+    return asked
+
+
+async def cut_off(asked):
+    asked.request.transport.abort()
+
+
+async def down(asked):
+    return web.json_response(error_body("Oops.", None, type="server_error"), status=500)
+
+
+@pytest.mark.parametrize("first", [cut_off, down])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_outputs_that_are_proven_not_to_be_in_a_conversation_are_sent_again(first, streamed):
+    async def work(up, gw):
+        asked = keeping_a_conversation(up, LISTED, first=first)
+        ask = gw.stream if streamed else gw.ask
+        told = await ask(input=[output("call_1")], conversation="conv_1")
+        end = told[-1]["response"] if streamed else told
+        assert end["id"] == "resp_1"
+        assert asked == {"items": 1, "responses": 2}
+        assert up.asked[0].body == up.asked[-1].body
+
+    served(work, up_retries=3)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [[*LISTED, output("call_1"), message("Seen.")], [], [message("Older.")]],
+    ids=["it is there", "an empty listing", "a late listing"],
+)
+def test_outputs_that_may_be_in_a_conversation_are_not_sent_again(held):
+    async def work(up, gw):
+        asked = keeping_a_conversation(up, held, first=cut_off)
+        told = await gw.ask(input=[output("call_1")], conversation="conv_1")
+        assert told["http"] == 502
+        assert asked == {"items": 1, "responses": 1}
+
+    served(work, up_retries=3)
+
+
+def test_a_try_that_still_runs_in_a_conversation_is_found_there_when_it_has_ended():
+    """It was not listed while it ran; then the conversation is locked, and is looked at again."""
+
+    async def work(up, gw):
+        held = list(LISTED)
+        locked = error_body("Another process is at it.", "conversation_locked")
+
+        async def busy(asked):
+            held.extend([output("call_1"), message("Seen.")])
+            return web.json_response(locked, status=400)
+
+        async def listing(asked):
+            assert asked.request.path.endswith("/items")
+            return web.json_response({"object": "list", "data": held[::-1]})
+
+        up.then(cut_off, listing, busy, listing)
+        told = await gw.ask(input=[output("call_1")], conversation="conv_1")
+        assert told["error"] == locked["error"]
+        assert [one.request.method for one in up.asked] == ["POST", "GET", "POST", "GET"]
+
+    served(work, up_retries=5)
+
+
+def test_a_conversation_that_cannot_be_listed_proves_nothing():
+    async def work(up, gw):
+        up.then(cut_off, refusing(error_body("No."), 500))
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        up.then(cut_off, raw(b"{", kind="application/json"))
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        up.then(cut_off, cut_off)
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        assert len([one for one in up.asked if one.request.method == "POST"]) == 3
+
+    served(work, up_retries=3)
+
+
+def test_a_response_that_began_in_a_conversation_is_not_looked_for_and_not_repeated():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1")[:2], then="cut"))
+        events = await gw.stream(input=[output("call_1")], conversation="conv_1")
+        assert ends(events) == "response.failed"
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
+
+
 def test_a_try_that_said_something_is_not_repeated():
     async def work(up, gw):
         up.then(saying(told_by("resp_1", message())[:4], then="cut"))

@@ -23,6 +23,7 @@ from lockstitch.gateway.deciding.retrying import (
     AgainStripped,
     Elsewhere,
     PassOn,
+    ReadBack,
     Shown,
     Try,
 )
@@ -39,11 +40,13 @@ from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outco
 from lockstitch.gateway.responding.forms import (
     JSON,
     as_refusal,
+    can_read_back,
     cannot,
     failure_of,
     no,
     sent_as,
 )
+from lockstitch.gateway.responding.looking import never_arrived
 from lockstitch.gateway.responding.mishaps import refusal_for
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared, Stop, prepared
@@ -165,7 +168,7 @@ class Answering:
         sent = await self._first(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
-        stripped = False
+        stripped = in_doubt = False
         while True:
             if not self._asked.generate and not self._ways.warms_up(upstream):
                 await warmed_up(world, self._caller, found, upstream, self._stream)
@@ -203,6 +206,8 @@ class Answering:
                     background=self._asked.background,
                     provider_acts=self._asked.provider_acts(),
                     anchor_gone=self._ways.anchor_gone(found.parent),
+                    can_read_back=can_read_back(found, upstream, attempt),
+                    in_doubt=in_doubt,
                     unattended=self._gone or self._stopping,
                 )
             )
@@ -216,6 +221,15 @@ class Answering:
                     await asyncio.sleep(step.after)
                     sent = await self._made(Form.REPLAYED, found, upstream, why)
                     continue
+                if isinstance(step, ReadBack):
+                    await asyncio.sleep(step.after)
+                    where, items = self._asked.conversation or "", found.items
+                    if await never_arrived(upstream, self._caller, where, items):
+                        in_doubt = True
+                        self._note("read back, again", why)
+                        continue
+                    self._caller.note("read back: it may be there")
+                    step = step.otherwise
                 if isinstance(step, AgainStripped):
                     stripped = True
                     self._note("stripped", why)

@@ -9,13 +9,15 @@ from typing import Final
 import msgspec
 
 from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.reading_back import can_be_found
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.retrying import Sent
 from lockstitch.gateway.lines import Headers, LineFailure
-from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Outcome, Refused
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared
 from lockstitch.gateway.responding.replaying import CannotReplay
+from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.said import Said, said_in
 
 JSON: Final[Headers] = (("content-type", "application/json"),)
@@ -29,6 +31,17 @@ def sent_as(found: Prepared, body: bytes) -> Sent:
     if asked.conversation is not None and found.held is None:
         return Sent.CONVERSATION
     return Sent.UNANCHORED
+
+
+def can_read_back(found: Prepared, upstream: Reached, attempt: Attempt) -> bool:
+    """Can the upstream's conversation show whether a try arrived?"""
+    return (
+        found.asked.conversation is not None
+        and found.held is None
+        and upstream.speaks_http
+        and attempt.recording.id is None  # or a response began, and that is no question
+        and can_be_found(found.items)
+    )
 
 
 def failure_of(outcome: Outcome) -> Said | LineFailure:

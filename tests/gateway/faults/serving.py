@@ -80,6 +80,18 @@ class Provider:
             if not entry.sent and entry.what in CREATES and entry.data
         ]
 
+    def with_conversations(self):
+        """What was done with conversations that it keeps, in order: "send" to one, or "look"."""
+        done = []
+        for entry in self.emulator.record.entries():
+            if entry.sent:
+                continue
+            if entry.what.startswith("GET /v1/conversations/"):
+                done.append("look")
+            elif entry.what in CREATES and entry.data and "conversation" in json.loads(entry.data):
+                done.append("send")
+        return done
+
     def run_of(self, response):
         return next((run for run in self.runs if run.id == response), None)
 

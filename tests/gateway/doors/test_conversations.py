@@ -342,7 +342,7 @@ def test_what_the_upstream_forgot_is_gone(emulator):
 
 def test_nobody_gets_the_id_of_a_conversation_whose_owner_was_not_kept(emulator):
     class Full(MemoryStore):
-        async def append(self, claim, after, records):
+        async def begin(self, conversation, records, **how):
             raise CannotWrite("The disk is full.")
 
     async def play():

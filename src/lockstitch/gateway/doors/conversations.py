@@ -15,7 +15,8 @@ from lockstitch.gateway.deciding.refusals import conversation_not_found, unreach
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
 from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.conversation_facts import Conversation
-from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS, is_id
+from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS
+from lockstitch.gateway.keeping.journal import is_id
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.responding.passing import (
     Whole,

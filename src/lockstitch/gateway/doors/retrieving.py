@@ -165,7 +165,7 @@ async def _asked(
     if upstream is None:
         return None
     caller.upstream = upstream.name
-    journal_knows = telling.ended_well_known(kept) and not changes
+    journal_knows = kept.end_known and not changes
     asking = asking_for(request, caller, upstream, path_of(kept.id, below))
     try:
         whole = await fetched(upstream, asking)

@@ -11,7 +11,6 @@ from typing import Final
 
 from aiohttp import web
 
-from lockstitch.core.facts import Ending
 from lockstitch.gateway.doors.kept_responses import (
     asking_for,
     is_heard,
@@ -114,7 +113,7 @@ class StreamAgain:
                 return await self._write_last(kept, resumed, numbers)
             if resumed.whole:
                 break
-        if kept.ending in (None, Ending.CUT):
+        if not kept.end_known:
             await self._await_end(upstream, kept)
         return False
 

@@ -34,6 +34,7 @@ from lockstitch.gateway.events import (
 )
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import Headers, LineFailure, first
+from lockstitch.gateway.responding.passing import Collected, Whole
 from lockstitch.gateway.showing.streams import Stream
 from lockstitch.upstream.said import Said, said_in, said_in_frame
 from lockstitch.upstream.sse import EventTooLarge
@@ -44,23 +45,9 @@ EVENT_STREAM: Headers = (
 )
 """For events that came over a WebSocket, which has no heads."""
 
-LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
-"""An answer that comes whole is kept in memory until it is written down. Pictures in base64 make
-some of them large."""
-
-
-class Told(Struct, frozen=True):
-    """The upstream gave a whole answer over HTTP: a response, or a refusal."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
 
 class Ended(Struct, frozen=True):
     """The answer was streamed to its end."""
-
-    heard: Heard
 
 
 class Refused(Struct, frozen=True):
@@ -76,7 +63,7 @@ class Broken(Struct, frozen=True):
     failure: LineFailure
 
 
-Outcome: TypeAlias = Told | Ended | Refused | Broken
+Outcome: TypeAlias = Whole | Ended | Refused | Broken
 
 
 QUIET = BEGINNING | TERMINAL | {ERROR}
@@ -116,8 +103,8 @@ class Attempt:
         """Fields of the response that say what the client asked, where the upstream was asked
         otherwise."""
         self._splitter = Splitter()
-        self._told: list[bytes] | None = None
-        self._size = 0
+        self._told: Collected | None = None
+        """What there is of an answer that comes whole."""
         self._status = 200
         self.headers: Headers = EVENT_STREAM
 
@@ -128,7 +115,7 @@ class Attempt:
         self._status, self.headers = status, headers
         kind = first(headers, "content-type") or ""
         if status != 200 or not kind.startswith("text/event-stream"):
-            self._told = []
+            self._told = Collected(status, headers)
 
     def passed(self, chunk: bytes) -> bool:
         """A whole chunk as it came over HTTP: pass it on if nothing follows from it."""
@@ -161,7 +148,10 @@ class Attempt:
             return
         self.pieces += 1
         if self._told is not None:
-            self._collect(data)
+            try:
+                self._told.add(data)
+            except LineFailure as failure:
+                self._end(Broken(failure))
             return
         block: bytes | None
         events: Sequence[Heard]
@@ -191,7 +181,7 @@ class Attempt:
         if self.outcome.done():
             return
         if self._told is not None:
-            self._end(Told(self._status, self.headers, b"".join(self._told)))
+            self._end(self._told.whole())
         else:
             self._end(Broken(LineFailure("The stream ended before the answer did.", sent=True)))
 
@@ -225,7 +215,7 @@ class Attempt:
             if then is not _Then.DROP:
                 self._show_one(told, block is not None)
             if heard.event.type in TERMINAL or heard.event.type == ERROR:
-                self._end(Ended(heard))
+                self._end(Ended())
                 return
         self._show_part(block, events, waiting, len(events))
 
@@ -304,19 +294,6 @@ class Attempt:
         if stream.visible:
             stream.shown = max(stream.shown, shown)
         stream.show(block, events)
-
-    def _collect(self, data: bytes) -> None:
-        assert self._told is not None
-        self._told.append(data)
-        self._size += len(data)
-        if self._size > LARGEST_ANSWER_BYTES:
-            self._end(
-                Broken(
-                    LineFailure(
-                        f"The answer is larger than {LARGEST_ANSWER_BYTES:,} bytes.", sent=True
-                    )
-                )
-            )
 
     def _end(self, outcome: Outcome) -> None:
         if not self.outcome.done():

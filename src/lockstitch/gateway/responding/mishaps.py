@@ -7,7 +7,6 @@ from aiohttp import web
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import NotARequest
 from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
-from lockstitch.gateway.keeping.conversations import ConversationRefused
 from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.watching import logs
@@ -20,7 +19,7 @@ def refusal_for(error: Exception, world: World, caller: Caller) -> Refusal:
     match error:
         case NotARequest():
             return refusals.not_a_request(error)
-        case RequestRefused() | ConversationRefused():
+        case RequestRefused():
             return error.refusal
         case TimeoutError():
             return Refusal(status=408, message="The request did not arrive in time. Send it again.")

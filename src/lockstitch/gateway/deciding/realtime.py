@@ -103,7 +103,7 @@ class RealtimeConversation:
         """In the order in which they came, and so in that in which their time is up."""
         self._held_bytes = 0
         self._carried_out: dict[str, str | None] = {}
-        """Calls that leave an output behind, once the provider says that they are deleted; with the
+        """Calls whose outputs follow them, once the provider says that they are deleted; with the
         client's event id."""
         self._own: set[str] = set()
         """Event ids of deletes of our own."""
@@ -231,25 +231,21 @@ class RealtimeConversation:
         event = {"type": frames.DELETED, "event_id": event_id, "item_id": item_id}
         self._mirror.apply(event)
         self._tombstones.add(item_id)
-        output = self._calls.output_of(item_id)
+        outputs = self._calls.outputs_of(item_id)
         self._calls.deleted(item_id)
         if item_id not in self._carried_out:
             return ()
         del self._carried_out[item_id]
-        if output is None:
-            return ()
         # The client asked for the call alone, before there was an output: without its call that
         # one would be an orphan. It goes last, so that a pair that cannot go whole stays whole.
-        own = self._event_id("delete")
-        self._own.add(own)
-        return (DeleteOutput(frames.delete_of(output, own)),)
+        return tuple(self._own_delete(output) for output in outputs)
 
     def _settled(self) -> Steps:
         """Deletes whose calls are not in flight any more: answered, cut short, or gone."""
         ready = [held for held in self._held if not self._calls.in_flight(held.item_id)]
         self._forget(ready)
         for held in ready:
-            if self._calls.output_of(held.item_id) is not None:
+            if self._mirror.get(held.item_id) is not None:
                 self._carried_out[held.item_id] = held.event_id
         return tuple(CarryOut(held.frame) for held in ready)
 
@@ -275,6 +271,11 @@ class RealtimeConversation:
             "deleted. Create its output first, then delete both."
         )
         return Drop(self._error(event_id, code=IN_FLIGHT_CODE, message=message))
+
+    def _own_delete(self, item_id: str) -> DeleteOutput:
+        own = self._event_id("delete")
+        self._own.add(own)
+        return DeleteOutput(frames.delete_of(item_id, own))
 
     def _error(self, event_id: str | None, *, code: str, message: str) -> bytes:
         own = self._event_id("error")

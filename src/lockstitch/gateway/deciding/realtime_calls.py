@@ -24,8 +24,8 @@ class _Call(Struct, eq=False):
     """They never will be, and nobody will carry it out."""
     answered: bool = False
     """Its output is there, or was."""
-    output: str | None = None
-    """The item that answers it, while that one lives."""
+    outputs: list[str] = []
+    """The items that answer it, as far as they live. A provider takes a second one, too."""
 
     @property
     def in_flight(self) -> bool:
@@ -53,10 +53,10 @@ class Calls:
         call = self._calls.get(item_id)
         return call is not None and call.in_flight
 
-    def output_of(self, item_id: str) -> str | None:
-        """The item that answers this call."""
+    def outputs_of(self, item_id: str) -> tuple[str, ...]:
+        """The items that answer this call."""
         call = self._calls.get(item_id)
-        return None if call is None else call.output
+        return () if call is None else tuple(call.outputs)
 
     def is_gone(self, key: str) -> bool:
         """Was the call with this call id deleted, and is there no other?"""
@@ -99,7 +99,7 @@ class Calls:
     def deleted(self, item_id: str) -> None:
         answered = self._answers.pop(item_id, None)
         if answered is not None:
-            answered.output = None
+            answered.outputs.remove(item_id)
         call = self._calls.pop(item_id, None)
         if call is None:
             return
@@ -120,8 +120,9 @@ class Calls:
 
     def _answer(self, item_id: str, key: str) -> None:
         # Models use a call id again in a later round: the first output answers the first call.
-        call = next((call for call in self._by_key.get(key, ()) if not call.answered), None)
+        calls = self._by_key.get(key)
+        call = next((one for one in calls if not one.answered), calls[-1]) if calls else None
         self._answers[item_id] = call
         if call is not None:
             call.answered = True
-            call.output = item_id
+            call.outputs.append(item_id)

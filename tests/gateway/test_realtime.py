@@ -282,6 +282,12 @@ def test_a_predecessor_that_is_there_or_was_never_seen_is_told_as_it_came(droppi
     assert isinstance(told_behind(dropping, "elsewhere"), Pass)
 
 
+def test_an_id_that_is_used_again_is_there_again(dropping):
+    hears(dropping, added(message("a")), added(message("b"), "a"), deleted("b"))
+    hears(dropping, added(message("b"), "a"))
+    assert isinstance(told_behind(dropping, "b"), Pass)
+
+
 def test_only_the_predecessor_is_rewritten(dropping):
     hears(dropping, added(message("a")), added(message("b"), "a"), deleted("b"))
     event = (
@@ -315,6 +321,18 @@ def test_what_comes_behind_the_last_item_that_is_taken_in_passes(dropping, monke
     assert dropping.from_client(delete("g"), 0.0) is PASSING
     assert isinstance(dropping.from_client(delete("f"), 0.0)[0], Drop)
     assert len(dropping._mirror) == 2
+
+
+def test_the_place_of_what_was_deleted_long_ago_is_not_known(dropping, monkeypatch):
+    monkeypatch.setattr(realtime, "MOST_TOMBSTONES", 2)
+    hears(dropping, added(message("a")), added(message("b"), "a"), added(message("c"), "b"))
+    hears(dropping, deleted("b"))
+    for _ in range(2):
+        assert told_behind(dropping, "b") == "a"
+        hears(dropping, deleted("c"), added(message("c")))
+    assert isinstance(told_behind(dropping, "b"), Pass)
+    hears(dropping, deleted("c"))
+    assert told_behind(dropping, "c") is None
 
 
 json_values = st.recursive(

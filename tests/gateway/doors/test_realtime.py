@@ -343,6 +343,28 @@ def test_a_connection_that_is_lost_ends_with_a_code_that_may_be_sent():
     run(work())
 
 
+def test_a_gateway_that_ends_says_goodbye_to_both():
+    async def work():
+        async with connected() as (peer, client, gw):
+            await gw.gateway.drain(0)
+            end = await client.receive(timeout=5)
+            assert (end.type, end.data) == (WSMsgType.CLOSE, 1001)
+            await until(lambda: peer.open == 0)
+
+    run(work())
+
+
+def test_a_binary_frame_ends_it():
+    async def work():
+        async with connected() as (peer, client, _):
+            await client.send_bytes(b"{}")
+            end = await client.receive(timeout=5)
+            assert (end.type, end.data) == (WSMsgType.CLOSE, 1003)
+            assert peer.heard == []
+
+    run(work())
+
+
 def test_an_upstream_that_closes_at_once_is_heard_to_its_end():
     async def work():
         async with both() as (up, gw):

@@ -27,6 +27,10 @@ MOST_ITEMS: Final = 20_000
 deleted. A session lives for an hour, and nobody says five things a second. What comes later is not
 known, and passes."""
 
+MOST_TOMBSTONES: Final = 2048
+"""Deleted items, the newest, whose place is known. An event that names one comes soon after; a
+summary deletes some thousand items while a response is on its way. The mirror keeps no fewer."""
+
 IN_FLIGHT_CODE: Final = "item_delete_call_in_flight"
 NO_CALL_CODE: Final = "invalid_tool_call_id"
 """As the provider has it."""
@@ -97,7 +101,9 @@ class RealtimeConversation:
         self._held_seconds = held_seconds
         self._mirror = Mirror(transcribes=False)
         self._calls = Calls()
-        self._tombstones: set[str] = set()
+        self._tombstones: dict[str, int] = {}
+        """The deleted items by id, the oldest first, and the how manieth each of them was."""
+        self._buried = 0
         self._entered = 0
         self._held: list[_Held] = []
         """In the order in which they came, and so in that in which their time is up."""
@@ -222,7 +228,7 @@ class RealtimeConversation:
             }
         )
         if self._mirror.get(item.id) is not None:
-            self._tombstones.discard(item.id)
+            self._tombstones.pop(item.id, None)
             self._calls.told(item)
 
     def _deleted(self, item_id: str, event_id: str | None) -> Steps:
@@ -230,7 +236,7 @@ class RealtimeConversation:
             return ()
         event = {"type": frames.DELETED, "event_id": event_id, "item_id": item_id}
         self._mirror.apply(event)
-        self._tombstones.add(item_id)
+        self._bury(item_id)
         outputs = self._calls.outputs_of(item_id)
         self._calls.deleted(item_id)
         if item_id not in self._carried_out:
@@ -239,6 +245,13 @@ class RealtimeConversation:
         # The client asked for the call alone, before there was an output: without its call that
         # one would be an orphan. It goes last, so that a pair that cannot go whole stays whole.
         return tuple(self._own_delete(output) for output in outputs)
+
+    def _bury(self, item_id: str) -> None:
+        self._buried += 1
+        self._tombstones[item_id] = self._buried
+        oldest, buried = next(iter(self._tombstones.items()))
+        if buried <= self._buried - MOST_TOMBSTONES:
+            del self._tombstones[oldest]
 
     def _settled(self) -> Steps:
         """Deletes whose calls are not in flight any more: answered, cut short, or gone."""

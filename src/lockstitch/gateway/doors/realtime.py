@@ -30,6 +30,8 @@ from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientSocket, Flow, HandshakeRefused, UpstreamSocket
 from lockstitch.gateway.world import Caller, World
 
+ONLY_TEXT: Final = "The gateway passes text frames only."
+
 LOOK_SECONDS: Final = 0.05
 """How often a side that does not read is looked at, while the client is not read."""
 
@@ -82,13 +84,17 @@ async def converse(world: World, caller: Caller, request: web.BaseRequest) -> we
     flow = Flow(client, line.leave, patience_seconds=limits.unread_seconds)
     flow.follow(line)
     line.resume()
+    world.running.add(between)
     try:
         async for message in client.socket:
-            if message.type is WSMsgType.TEXT and line.usable:
+            if message.type is WSMsgType.BINARY:
+                await client.close(WSCloseCode.UNSUPPORTED_DATA, ONLY_TEXT)
+            elif message.type is WSMsgType.TEXT and line.usable:
                 between.said(bytes(message.data))
                 while between.is_full(limits.unread_bytes):
                     await asyncio.sleep(LOOK_SECONDS)
     finally:
+        world.running.discard(between)
         flow.stop()
         between.end()
         await line.close()
@@ -139,6 +145,10 @@ class _Between:
         self._metrics.events.inc(self._caller.events)
         for what, times in self._done.items():
             self._caller.note(f"{what}: {times}")
+
+    def stop(self, why: str) -> None:
+        """The gateway ends it."""
+        self.closed(WSCloseCode.GOING_AWAY, why)
 
     # --- the client --------------------------------------------------------------------------
 

@@ -20,15 +20,8 @@ from lockstitch.gateway.config.model import Config, is_from_here
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.refusals import Refusal
-from lockstitch.gateway.doors import (
-    conversations,
-    guarded,
-    models,
-    passing,
-    realtime,
-    responses,
-    retrieving,
-)
+from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
+from lockstitch.gateway.doors.realtime import attend
 from lockstitch.gateway.doors.socket import converse
 from lockstitch.gateway.listening import Listener
 from lockstitch.gateway.responding.mishaps import refusal_for
@@ -148,7 +141,7 @@ class Gateway:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
             return refused(caller, _no_such_path(request))
-        door = realtime.converse if parts == ["realtime"] else passing.sockets
+        door = attend if parts == ["realtime"] else passing.sockets
         return await door(self.world, caller, request)
 
     async def _within_allowance(

@@ -53,7 +53,7 @@ _SENDABLE: Final = {
 }
 
 
-async def converse(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
+async def attend(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
     """Join a client's WebSocket and an upstream's, until one of them ends."""
     model = request.query.get("model")
     fitting = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
+from pathlib import Path
 
 import pytest
 from hypothesis import event, given, settings
@@ -323,6 +324,13 @@ def test_what_comes_behind_the_last_item_that_is_taken_in_passes(dropping, monke
     assert len(dropping._mirror) == 2
 
 
+def test_the_limits_are_those_of_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text()
+    assert f"More than {MOST_HELD} deletes at once, or {MOST_HELD_BYTES // 1024} KiB" in page
+    assert f"behind the {realtime.MOST_ITEMS:,}th item" in page
+    assert f"the last {realtime.MOST_TOMBSTONES:,} items" in page
+
+
 def test_the_place_of_what_was_deleted_long_ago_is_not_known(dropping, monkeypatch):
     monkeypatch.setattr(realtime, "MOST_TOMBSTONES", 2)
     hears(dropping, added(message("a")), added(message("b"), "a"), added(message("c"), "b"))
@@ -559,11 +567,13 @@ class Playing:
 
 PLAYS = ["delete", "answer", "write", "respond", "cancel", "wait", "carry", "speak", "hear"]
 LIKELY = ["delete", "answer", "respond", "carry", "carry", "speak", "hear", "hear"]
-plays = st.lists(
-    st.tuples(st.sampled_from([*PLAYS, *LIKELY * 3]), st.integers(0, 20)),
-    min_size=20,
-    max_size=120,
+MENU = [*PLAYS, *LIKELY * 3]
+plays = st.binary(min_size=40, max_size=240).map(
+    lambda drawn: [
+        (MENU[one % len(MENU)], two % 21) for one, two in zip(drawn[::2], drawn[1::2], strict=False)
+    ]
 )
+"""Two bytes are one thing that happens: much cheaper to draw than a list of pairs."""
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -232,7 +232,7 @@ def ids(context):
     return [item.id for item in context.items]
 
 
-async def summarised_while_a_tool_runs(base_url, emulator):
+async def summarised_while_a_tool_runs(base_url, emulator, *, summarises_again=False):
     """The founding case. Gives what the provider has of it in the end, and what LiveKit has."""
     from livekit.agents import llm
 
@@ -267,6 +267,8 @@ async def summarised_while_a_tool_runs(base_url, emulator):
         # 6. The response of step 2 arrives.
         emulator.advance(1)
         await spoken(await later)
+        if summarises_again:
+            await session.update_chat_ctx(summary)
         return conversation(emulator), session.chat_ctx
 
 
@@ -291,4 +293,13 @@ def test_the_founding_case_holds_through_the_gateway(gateway, emulator):
     assert answer["call_id"] == called["call_id"]
     assert (summary["role"], later["role"]) == ("user", "assistant")
     assert ids(context) == [item["id"] for item in items]
+    assert emulator.violations() == {}
+
+
+def test_what_was_kept_for_a_tool_can_be_summarised_once_it_is_answered(gateway, emulator):
+    pytest.importorskip("livekit.plugins.openai")
+    scene = summarised_while_a_tool_runs(gateway.base_url, emulator, summarises_again=True)
+    (summary,), context = run(scene)
+    assert summary["role"] == "user"
+    assert ids(context) == [summary["id"]]
     assert emulator.violations() == {}

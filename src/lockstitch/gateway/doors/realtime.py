@@ -186,8 +186,9 @@ class _Between:
             self._carry_out(steps, payload)
 
     def closed(self, code: int, reason: str) -> None:
-        said = _SENDABLE.get(code, code)
-        self._closing = asyncio.create_task(self._client.close(said, reason))
+        if self._closing is None:
+            said = _SENDABLE.get(code, code)
+            self._closing = asyncio.create_task(self._client.close(said, reason))
 
     # --- what is decided ---------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ connection. Of an id that it has not seen nothing is known, and what names it pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -102,7 +103,7 @@ class RealtimeConversation:
         self._mirror = Mirror(transcribes=False)
         self._calls = Calls()
         self._tombstones: dict[str, int] = {}
-        """The deleted items by id, the oldest first, and the how manieth each of them was."""
+        """The deleted items by id, the oldest first, each with its number among all of them."""
         self._buried = 0
         self._entered = 0
         self._held: list[_Held] = []
@@ -165,8 +166,7 @@ class RealtimeConversation:
 
     def expire(self, now: float) -> Steps:
         """Deletes that have been held for long enough are dropped: their calls are in flight."""
-        late = [held for held in self._held if held.until <= now]
-        self._forget(late)
+        late = self._taken(lambda held: held.until <= now)
         return tuple(self._drop(held.item_id, held.event_id) for held in late)
 
     # --- what the provider says ------------------------------------------------------------------
@@ -213,10 +213,9 @@ class RealtimeConversation:
         item = frame.item
         if item is None or item.id is None:
             return
-        if self._mirror.get(item.id) is None:
-            if self._entered >= MOST_ITEMS:
-                return
-            self._entered += 1
+        is_new = self._mirror.get(item.id) is None
+        if is_new and self._entered >= MOST_ITEMS:
+            return
         # Order and pairs are all that is asked of it: what items say stays out of memory.
         known = {"id": item.id, "type": item.type, "status": item.status, "call_id": item.call_id}
         self._mirror.apply(
@@ -228,6 +227,7 @@ class RealtimeConversation:
             }
         )
         if self._mirror.get(item.id) is not None:
+            self._entered += is_new
             self._tombstones.pop(item.id, None)
             self._calls.told(item)
 
@@ -235,7 +235,8 @@ class RealtimeConversation:
         if self._mirror.get(item_id) is None:
             return ()
         event = {"type": frames.DELETED, "event_id": event_id, "item_id": item_id}
-        self._mirror.apply(event)
+        if not self._mirror.apply(event):
+            return ()
         self._bury(item_id)
         outputs = self._calls.outputs_of(item_id)
         self._calls.deleted(item_id)
@@ -255,8 +256,7 @@ class RealtimeConversation:
 
     def _settled(self) -> Steps:
         """Deletes whose calls are not in flight any more: answered, cut short, or gone."""
-        ready = [held for held in self._held if not self._calls.in_flight(held.item_id)]
-        self._forget(ready)
+        ready = self._taken(lambda held: not self._calls.in_flight(held.item_id))
         for held in ready:
             if self._mirror.get(held.item_id) is not None:
                 self._carried_out[held.item_id] = held.event_id
@@ -273,10 +273,13 @@ class RealtimeConversation:
 
     # --- what is made here -----------------------------------------------------------------------
 
-    def _forget(self, held: list[_Held]) -> None:
-        if held:
-            self._held = [one for one in self._held if one not in held]
-            self._held_bytes -= sum(len(one.frame) for one in held)
+    def _taken(self, ready: Callable[[_Held], bool]) -> list[_Held]:
+        """The deletes that are held no longer, in their order."""
+        taken = [held for held in self._held if ready(held)]
+        if taken:
+            self._held = [held for held in self._held if not ready(held)]
+            self._held_bytes -= sum(len(held.frame) for held in taken)
+        return taken
 
     def _drop(self, item_id: str, event_id: str | None) -> Drop:
         message = (

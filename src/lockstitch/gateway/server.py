@@ -21,6 +21,7 @@ from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
+from lockstitch.gateway.doors.realtime import attend
 from lockstitch.gateway.doors.socket import converse
 from lockstitch.gateway.listening import Listener
 from lockstitch.gateway.responding.mishaps import refusal_for
@@ -148,9 +149,10 @@ class Gateway:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
             return refused(caller, _no_such_path(request))
+        door = attend if parts == ["realtime"] else passing.sockets
         # One request, and one place, until it ends: nobody knows what is asked in it.
         with self.world.place_for(caller):
-            return await passing.sockets(self.world, caller, request)
+            return await door(self.world, caller, request)
 
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)

@@ -1,6 +1,7 @@
 """Before the first try: what a request goes on from, where it may go, and whether it is whole.
 
-What it finds is data for `answering`. A request that ends here raises `Stop`."""
+What it finds is data for `answering`. A request that ends here raises `Stop`, or what `mishaps` has
+words for."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from lockstitch.gateway.deciding.asked import Asked, read, rebuilt
 from lockstitch.gateway.deciding.guard import Guarding
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.routing import Route
-from lockstitch.gateway.keeping.conversations import ConversationRefused, Held
+from lockstitch.gateway.keeping.conversations import Held
 from lockstitch.gateway.keeping.exchanges import Kept, OpenCall, open_calls
 from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.repetitions import without_repetitions
@@ -86,12 +87,9 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
         if known is not None and known.upstream:
             home, bound = known.upstream, True
         elif known is not None:
-            try:
-                held = await stack.enter_async_context(
-                    world.conversations.held(caller.tenant, asked.conversation)
-                )
-            except ConversationRefused as refused:
-                raise Stop(refused.refusal) from None
+            held = await stack.enter_async_context(
+                world.conversations.held(caller.tenant, asked.conversation)
+            )
     route = _route(world, caller, asked, home, bound=bound)
     upstreams = {one.name: one for one in world.upstreams if one.name in route.names}
     first = upstreams[route.names[0]]

@@ -660,6 +660,19 @@ def test_a_client_that_does_not_read_holds_its_upstream_back():
     served(work, limits=replace(QUICK, unread_bytes=64 * 1024))
 
 
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_it_is_measured_how_long_an_upstream_is_silent_at_first(transport):
+    async def work(up, gw):
+        await gw.stream(input="x")
+        (seconds,) = gw.world.metrics.first_byte_seconds.collect()
+        counts = {
+            one.name: one.value for one in seconds.samples if one.labels == {"upstream": "up"}
+        }
+        assert counts["lockstitch_upstream_first_byte_seconds_count"] == 1
+
+    served(work, up_transport=transport)
+
+
 def test_what_is_kept_says_who_asked_and_what_was_answered():
     async def work(up, gw):
         up.then(streaming("resp_1", message(), model="m-1"))

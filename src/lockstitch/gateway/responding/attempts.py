@@ -156,6 +156,8 @@ class Attempt:
         block: bytes | None
         events: Sequence[Heard]
         if self._framed:
+            if self.begins is None:  # a frame has no head before it
+                self.begins = asyncio.get_running_loop().time()
             block, events = None, (Heard(peeked(data), data),)
         elif not self._splitter.rest and (one := lone(data)) is not None:
             block, events = data, (one,)

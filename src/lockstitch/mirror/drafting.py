@@ -19,7 +19,7 @@ from lockstitch.core import families
 from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
-from lockstitch.mirror.context import Context, read
+from lockstitch.mirror.context import Context
 from lockstitch.mirror.edits import (
     Create,
     Delete,
@@ -32,7 +32,7 @@ from lockstitch.mirror.edits import (
     WhyNot,
 )
 from lockstitch.mirror.flight import Standing, Tracked
-from lockstitch.mirror.saying import creatable, same, speech
+from lockstitch.mirror.saying import creatable, read, same, speech
 
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
@@ -185,11 +185,11 @@ class Draft:
             why = WhyNot.ANSWERED if self._calls[key].output else None
             if why is None:
                 self._calls[key].output = new
-        elif (sent := context.call_on_its_way(key)) is not None:
+        elif (sent := context.flight.calling(key)) is not None:
             why = self._behind_sent_call(new, key, id, sent)
         elif call is None or context.flight.deleting(call.id) is not None:
             why = WhyNot.NO_CALL
-        elif context.output_on_its_way(key) is not None:
+        elif context.flight.answering(key) is not None:
             why = WhyNot.ANSWERED
         elif (answer := context.pairs.partner(call)) is not None:
             why = self._instead(new, answer)
@@ -199,7 +199,7 @@ class Draft:
             self.unplaceable.append(Unplaceable(id, key, why))
 
     def _behind_sent_call(self, new: New, key: str, id: str, sent: Tracked) -> WhyNot | None:
-        if self.context.output_on_its_way(key) is not None:
+        if self.context.flight.answering(key) is not None:
             return WhyNot.ANSWERED
         if sent.standing is Standing.IN_DOUBT:
             self.waiting.append(id)

@@ -10,7 +10,13 @@ from enum import Enum
 
 from msgspec import Struct
 
+from lockstitch.core.items import Part
 from lockstitch.mirror.edits import Create, Delete, Edit, Retrieve
+from lockstitch.mirror.remembering import Recent
+from lockstitch.mirror.saying import read
+
+MOST_ENDED_EDITS_REMEMBERED = 4096
+"""How far an edit came is asked soon after, or not."""
 
 
 class Standing(Enum):
@@ -33,6 +39,8 @@ class Tracked(Struct, eq=False):
     edit: Edit
     standing: Standing = Standing.PLANNED
     sent_at: float = 0.0
+    key: tuple[Part, str] | None = None
+    """The call that it creates, or the output."""
 
 
 class _Group(Struct, eq=False):
@@ -47,9 +55,12 @@ class Flight:
 
     def __init__(self) -> None:
         self._by_event: dict[str, Tracked] = {}
+        self._ended = Recent(MOST_ENDED_EDITS_REMEMBERED)
         self._creates: dict[str, Tracked] = {}
         self._deletes: dict[str, Tracked] = {}
         self._retrieves: dict[str, Tracked] = {}
+        self._keyed: dict[tuple[Part, str], Tracked] = {}
+        """Creates of calls and outputs that are not answered so far."""
         self._ready: deque[Tracked] = deque()
         self._waiting: dict[str, list[Tracked]] = {}
         self._groups: dict[str, _Group] = {}
@@ -76,6 +87,14 @@ class Flight:
     def retrieving(self, item_id: str) -> Tracked | None:
         return self._retrieves.get(item_id)
 
+    def calling(self, key: str) -> Tracked | None:
+        """The create of a call with this key that is not answered so far."""
+        return self._keyed.get((Part.CALL, key))
+
+    def answering(self, key: str) -> Tracked | None:
+        """The create of an output for this key that is not answered so far."""
+        return self._keyed.get((Part.OUTPUT, key))
+
     def oldest_delete(self) -> Tracked | None:
         """The delete that a provider answers next that does not say which it answers."""
         unanswered = (*self._doubtful.values(), *self._sent.values())
@@ -95,8 +114,8 @@ class Flight:
             tracked = Tracked(edit)
             self._by_event[edit.event_id] = tracked
             self._named(edit)[edit.item_id] = tracked
-            if isinstance(edit, Create) and edit.group is not None:
-                self._groups.setdefault(edit.group, _Group()).open += 1
+            if isinstance(edit, Create):
+                self._follow(tracked, edit)
         for edit in edits:
             tracked = self._by_event[edit.event_id]
             if edit.needs is None:
@@ -107,6 +126,16 @@ class Flight:
                 self._ready.append(tracked)
             else:
                 self._waiting.setdefault(edit.needs, []).append(tracked)
+
+    def _follow(self, tracked: Tracked, create: Create) -> None:
+        if create.group is not None:
+            self._groups.setdefault(create.group, _Group()).open += 1
+        if create.item.get("type", "message") == "message":
+            return
+        item = read(create.item)
+        if item.key is not None and item.part in {Part.CALL, Part.OUTPUT}:
+            tracked.key = (item.part, item.key)
+            self._keyed[tracked.key] = tracked
 
     def due(self) -> Iterator[Tracked]:
         """What can be sent now. The caller says of each that it was `sent`, or closes it."""
@@ -148,9 +177,6 @@ class Flight:
         self._sent.pop(tracked.edit.event_id, None)
         self._doubtful[tracked.edit.event_id] = tracked
 
-    def drop(self, tracked: Tracked) -> None:
-        self._close(tracked, Standing.DROPPED)
-
     # --- the end of an edit, and who waited for it ---------------------------------------------
 
     def _close(self, tracked: Tracked, standing: Standing) -> None:
@@ -166,6 +192,11 @@ class Flight:
             named = self._named(edit)
             if named.get(edit.item_id) is one:
                 del named[edit.item_id]
+            if one.key is not None and self._keyed.get(one.key) is one:
+                del self._keyed[one.key]
+            forgotten = self._ended.add(edit.event_id)
+            if forgotten is not None:
+                del self._by_event[forgotten]
             done = how is Standing.ACKNOWLEDGED
             closing += self._release(edit.event_id, done)
             if isinstance(edit, Create) and edit.group is not None:
@@ -174,6 +205,8 @@ class Flight:
                 group.failed = group.failed or not done
                 if group.failed or not group.open:
                     closing += self._release(edit.group, not group.failed)
+                if not group.open:
+                    del self._groups[edit.group]
 
     def _release(self, need: str, met: bool) -> list[tuple[Tracked, Standing]]:
         waiting = self._waiting.pop(need, [])

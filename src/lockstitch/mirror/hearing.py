@@ -159,21 +159,17 @@ def _transcribed(context: Context, event: Event) -> None:
 def _response_created(context: Context, event: Event) -> None:
     response = event.get("response")
     response_id = text_of(response.get("id")) if isinstance(response, dict) else None
-    if response_id and response_id not in context.ended:
-        context.speaking.setdefault(response_id, [])
+    if response_id:
+        context.begins(response_id)
 
 
 def _output_item(context: Context, event: Event) -> None:
     wire, response = _item_of(event), text_of(event.get("response_id"))
     if wire is None:
         return
-    item_id = wire["id"]
-    record = context.chain.alive(item_id)
-    if response and response not in context.ended and item_id not in context.spoken_by:
-        context.speaking.setdefault(response, []).append(item_id)
-        context.spoken_by[item_id] = response
-        if record is not None and record.known_at is None:
-            record.response = response
+    if response:
+        context.speaks(response, wire["id"])
+    record = context.chain.alive(wire["id"])
     if record is not None:
         _told_again(context, record, wire)
 
@@ -183,20 +179,13 @@ def _response_done(context: Context, event: Event) -> None:
     response_id = text_of(response.get("id")) if isinstance(response, dict) else None
     if response_id is None or response is None:
         return
-    context.ended.add(response_id)
-    spoken = context.speaking.pop(response_id, [])
-    for item_id in spoken:
-        context.spoken_by.pop(item_id, None)
-        record = context.chain.alive(item_id)
-        if record is not None:
-            record.response = None
+    spoken = context.ends(response_id)
     for wire in response.get("output") or ():
         record = context.chain.alive(str(wire.get("id"))) if isinstance(wire, dict) else None
         if record is not None:
             _told_again(context, record, wire)
-    for item_id in spoken:
-        record = context.chain.alive(item_id)
-        if record is not None and record.known_at is None:
+    for record in spoken:
+        if record.known_at is None:
             # Nobody goes on with it, whatever its status was last said to be.
             record.known_at = context.version
 

@@ -59,25 +59,19 @@ def _ends_in_common(
     context: Context, target: Sequence[Wire], order: list[Record]
 ) -> tuple[int, int]:
     """How many items at the start, and at the end, are as the target has them."""
-    copies = context.copies
     most = min(len(target), len(order))
     first = 0
-    for wire, record in zip(target, order, strict=False):
-        if wire.get("id") != record.id or record.id in copies or context.is_stray(record):
-            break
-        now = record.wires[-1][1]
-        if wire is not now and wire != now:
-            break
+    while first < most and _as_it_is(context, target[first], order[first]):
         first += 1
     end = 0
-    while end < most - first:
-        wire, record = target[-1 - end], order[-1 - end]
-        if wire.get("id") != record.id or record.id in copies or context.is_stray(record):
-            break
-        if wire != record.wire:
-            break
+    while end < most - first and _as_it_is(context, target[-1 - end], order[-1 - end]):
         end += 1
     return first, end
+
+
+def _as_it_is(context: Context, wire: Wire, record: Record) -> bool:
+    """Does the target have this item as it is there?"""
+    return wire == record.wire and context.stands(record)
 
 
 def _twice(item_id: str) -> NotATarget:
@@ -128,7 +122,7 @@ class _Everything(frozenset[str]):
 
 def _named(context: Context, target: Iterable[Wire]) -> set[object]:
     """The ids in a target, as given; needed only where one item can go by two of them."""
-    return {wire.get("id") for wire in target} if context.copies else set()
+    return {wire.get("id") for wire in target} if context.names else set()
 
 
 def _resolved(

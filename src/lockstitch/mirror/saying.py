@@ -6,10 +6,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstitch.core.items import Item
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
+from lockstitch.dialects.realtime import Realtime
+
+_dialect = Realtime()
 
 _SPEECH: Final = frozenset({"input_audio", "output_audio", "audio"})
+
+
+def read(wire: Wire) -> Item:
+    """The core item of a wire item."""
+    (item,) = _dialect.read(wire)
+    return item
 
 
 def speech(wire: Wire) -> list[dict[str, Any]]:

@@ -34,6 +34,7 @@ class Record:
         "index",
         "item",
         "known_at",
+        "partner",
         "response",
         "since",
         "truncated",
@@ -59,6 +60,8 @@ class Record:
         self.response: str | None = None
         """The response that made it, while that one goes on."""
         self.copy_of: str | None = None
+        self.partner: Record | None = None
+        """The other half of its pair; see `pairs`."""
         self.index = -1
         self.before: Record = self
         self.behind: Record = self

@@ -10,8 +10,7 @@ Three orders make a plan safe when one of its edits is refused:
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -32,7 +31,7 @@ from lockstitch.mirror.edits import (
     WhyNot,
 )
 from lockstitch.mirror.flight import Standing, Tracked
-from lockstitch.mirror.saying import creatable, read, same, speech
+from lockstitch.mirror.saying import creatable, has_speech, read, same
 
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
@@ -41,7 +40,12 @@ _REMAKEABLE = frozenset({"message", families.FUNCTION.call_type, families.FUNCTI
 """What a client may create. Anything else is made by the server, or we do not know it."""
 
 
-class New(Struct, eq=False):
+# Bound once: members of an enum are slow to look up, and these run for every item.
+_CALL: Final = Part.CALL
+_OUTPUT: Final = Part.OUTPUT
+
+
+class New(Struct, eq=False, gc=False):
     """An item to create, and its output."""
 
     wire: Wire
@@ -60,6 +64,10 @@ class Hunk(Struct, eq=False):
     going: list[Record]
 
 
+Going: TypeAlias = tuple[Record, str | None, bool]
+"""An item to delete, what its delete needs, and whether it was copied with its output."""
+
+
 class Draft:
     """All that was decided so far, and the rules for deciding about one item."""
 
@@ -67,8 +75,8 @@ class Draft:
         self.context = context
         self.base = base
         self.new_id = new_id
-        self.wanted: AbstractSet[str] = frozenset()
-        """Ids of the items in the target that are there."""
+        self.wants: Callable[[Record], bool] = lambda record: False
+        """Does the target have this item, which is there?"""
         self.hunks: dict[str, Hunk] = {}
         self.loose: list[tuple[New, str]] = []
         """Outputs, with the items they stand behind."""
@@ -96,9 +104,9 @@ class Draft:
 
     def keeps(self, record: Record) -> Why | None:
         """Why this item, which the caller saw and does without, stays; None if it may go."""
-        if not record.seen_at(self.base):
+        if record.known_at is None or record.known_at > self.base:
             return Why.UNFINISHED
-        if record.item.part is Part.CALL and self.context.pairs.partner(record) is None:
+        if record.item.part is _CALL and record.partner is None:
             # A call that was cut short is never carried out: nobody will answer it.
             return None if record.wire.get("status") == "incomplete" else Why.IN_FLIGHT
         return None
@@ -109,20 +117,17 @@ class Draft:
             record.seen_at(self.base)
             and record.wire.get("type", "message") in _REMAKEABLE
             and self.context.flight.deleting(record.id) is None
-            and (
-                record.item.part is not Part.CALL or self.context.pairs.partner(record) is not None
-            )
+            and (record.item.part is not _CALL or record.partner is not None)
         )
 
     def movable(self, record: Record) -> bool:
-        return self.remakeable(record) and not speech(record.wire) and not record.truncated
+        return not record.truncated and not has_speech(record.wire) and self.remakeable(record)
 
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
         if wire is record.wire or not record.seen_at(self.base):
             return False
-        seen = record.wire_at(self.base)
-        return seen is not None and not same(wire, seen) and not same(wire, record.wire)
+        return not same(wire, record.wire) and not same(wire, record.wire_at(self.base))
 
     # --- one item of the target ----------------------------------------------------------------
 
@@ -138,7 +143,7 @@ class Draft:
         self.hunk(record.id).new.insert(0, self.copy(record, made))
 
     def copy(self, record: Record, wire: Wire) -> New:
-        new = New(wire | {"id": self.new_id("item")}, copy_of=record, was=record.id)
+        new = New({**wire, "id": self.new_id("item")}, record, record.id)
         self.copied.append(new)
         return new
 
@@ -157,9 +162,8 @@ class Draft:
             self.gone.append(id)
             return anchor
         made = creatable(wire)
-        item = read(wire)
         if made is None:
-            self.unplaceable.append(Unplaceable(id, item.key, WhyNot.NOTHING_SAID))
+            self.unplaceable.append(Unplaceable(id, None, WhyNot.NOTHING_SAID))
             return anchor
         new = New(made)
         if stone is not None:
@@ -167,11 +171,13 @@ class Draft:
             new = New(made | {"id": self.new_id("item")}, was=id)
         elif made.get("id") != id:
             new = New(made | {"id": id})
-        if item.part is Part.OUTPUT or wire.get("type") == families.FUNCTION.output_type:
-            self._place_output(new, item, id)
-            return anchor
-        if item.part is Part.CALL and item.key is not None:
-            self._calls[item.key] = new
+        if wire.get("type", "message") != "message":
+            item = read(wire)
+            if item.part is _OUTPUT or wire["type"] == families.FUNCTION.output_type:
+                self._place_output(new, item, id)
+                return anchor
+            if item.part is _CALL and item.key is not None:
+                self._calls[item.key] = new
         self.hunk(anchor).new.append(new)
         return anchor
 
@@ -191,7 +197,7 @@ class Draft:
             why = WhyNot.NO_CALL
         elif context.flight.answering(key) is not None:
             why = WhyNot.ANSWERED
-        elif (answer := context.pairs.partner(call)) is not None:
+        elif (answer := call.partner) is not None:
             why = self._instead(new, answer)
         else:
             self.loose.append((new, call.id))
@@ -210,7 +216,7 @@ class Draft:
 
     def _instead(self, new: New, answer: Record) -> WhyNot | None:
         """Another output for an answered call: instead of the one that the caller gave up."""
-        if answer.id in self.wanted or not self.remakeable(answer):
+        if self.wants(answer) or not self.remakeable(answer):
             return WhyNot.ANSWERED
         if any(one.copy_of is answer for one in self.copied):
             return WhyNot.ANSWERED
@@ -227,8 +233,7 @@ class Draft:
             for edit in self.context.flight.in_doubt()
             if self.context.flight.retrieving(edit.item_id) is None
         ]
-        deletes: list[Edit] = []
-        calls_deleted: dict[str, str] = {}
+        going: list[Going] = []
         shared = self.new_id("group") if self.together and self._anything_fresh() else None
         for anchor, hunk in self.hunks.items():
             fresh = any(new.copy_of is None for new in hunk.new)
@@ -239,17 +244,16 @@ class Draft:
             else:
                 for new in hunk.new:
                     self._create(edits, new, None, group)
-            for record in sorted(hunk.going, key=_calls_first):
-                self._delete(deletes, record, group, calls_deleted)
+            going += [(record, group, False) for record in hunk.going]
         for new, behind in self.loose:
             self._create(edits, new, behind if self.context.links else None, shared)
-        for new in sorted(self.copied, key=lambda new: _calls_first(new.copy_of)):
-            last = new.output or new
+        for new in self.copied:
             if new.copy_of is not None:
-                self._delete(deletes, new.copy_of, last.event_id, calls_deleted, both=new.output)
+                last = new.output or new
+                going.append((new.copy_of, last.event_id, new.output is not None))
         return Plan(
             version=self.context.version,
-            edits=(*edits, *deletes),
+            edits=(*edits, *self._deletes(going)),
             kept=tuple(self.kept),
             unplaceable=tuple(self.unplaceable),
             waiting=tuple(self.waiting),
@@ -278,24 +282,22 @@ class Draft:
             behind = new.wire["id"] if self.context.links else None
             self._create(edits, new.output, behind, group)
 
-    def _delete(
-        self,
-        deletes: list[Edit],
-        record: Record,
-        needs: str | None,
-        calls_deleted: dict[str, str],
-        both: New | None = None,
-    ) -> None:
-        """Delete it; an output whose call goes too, after its call."""
-        key, event_id = record.item.key, self.new_id("event")
-        if record.item.part is Part.OUTPUT and key in calls_deleted:
-            needs = calls_deleted[key]
-        elif record.item.part is Part.CALL and key is not None:
-            partner = self.context.pairs.partner(record)
-            if both is not None or (partner is not None and partner.id not in self.wanted):
-                calls_deleted[key] = event_id
-        deletes.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
-
-
-def _calls_first(record: Record | None) -> bool:
-    return record is not None and record.item.part is Part.OUTPUT
+    def _deletes(self, going: list[Going]) -> list[Edit]:
+        """An output whose call goes too goes once its call is gone."""
+        new_id = self.new_id
+        deletes: list[Edit] = []
+        calls: dict[str, str] = {}
+        outputs: list[tuple[Record, str | None]] = []
+        for record, needs, both in going:
+            partner = record.partner
+            if partner is not None and record.item.part is _OUTPUT:
+                outputs.append((record, needs))
+                continue
+            event_id = new_id("event")
+            if partner is not None and (both or not self.wants(partner)):
+                calls[partner.id] = event_id
+            deletes.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+        for record, needs in outputs:
+            after = calls.get(record.id, needs)
+            deletes.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
+        return deletes

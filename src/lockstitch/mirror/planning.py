@@ -5,12 +5,14 @@ is in `drafting`."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, takewhile
+from operator import eq
 
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
-from lockstitch.mirror.drafting import Draft, NewId
+from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
 from lockstitch.mirror.errors import NotATarget
 from lockstitch.mirror.flight import Standing
@@ -22,16 +24,14 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
     draft = Draft(context, base, new_id)
     order = context.chain.order()
     first, end = _ends_in_common(context, target, order)
-    middle = order[first : len(order) - end]
-    entries = list(_resolved(context, target[first : len(target) - end], _named(context, target)))
+    last = len(order) - end
+    entries = _resolved(context, target[first : len(target) - end], _named(context, target))
     matched = [record for _, _, record in entries if record is not None]
     for one in matched:
-        if not first <= one.index < len(order) - end:
+        if not first <= one.index < last:
             raise _twice(one.id)
-    wanted = {record.id for record in matched}
-    wanted.update([record.id for record in order[:first]])
-    wanted.update([record.id for record in order[len(order) - end :]])
-    draft.wanted = wanted
+    named = {record.id for record in matched}
+    draft.wants = lambda record: not first <= record.index < last or record.id in named
     moving = _moving(draft, matched)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
@@ -42,14 +42,14 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
                 _place_in_doubt(draft, wire, item_id)
             else:
                 anchor = draft.place(wire, item_id, anchor)
-        elif record.id not in moving:
-            anchor = record.id
-            held.add(record.id)
+        elif item_id not in moving:
+            anchor = item_id
+            held.add(item_id)
             if draft.changed(record, wire):
                 draft.replace(record, wire)
-        elif moving[record.id] and anchor is not None:
+        elif moving[item_id] and anchor is not None:
             _move(draft, record, wire, anchor)
-    _take_away(draft, middle, start, held)
+    _take_away(draft, order[first:last], start, held)
     if anchor is not None and not end:
         _to_the_end(draft, order, anchor)
     return draft.finish()
@@ -58,20 +58,24 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
 def _ends_in_common(
     context: Context, target: Sequence[Wire], order: list[Record]
 ) -> tuple[int, int]:
-    """How many items at the start, and at the end, are as the target has them."""
-    most = min(len(target), len(order))
-    first = 0
-    while first < most and _as_it_is(context, target[first], order[first]):
-        first += 1
-    end = 0
-    while end < most - first and _as_it_is(context, target[-1 - end], order[-1 - end]):
-        end += 1
+    """How many items at the start, and at the end, are there as the target has them."""
+    wires = [record.wire for record in order]
+    first = _run_in_common(target, wires)
+    rest = min(len(target), len(order)) - first
+    end = _run_in_common(islice(reversed(target), rest), reversed(wires))
+    if context.names:
+        first = _run(map(context.stands, order[:first]))
+        end = _run(map(context.stands, reversed(order[len(order) - end :])))
     return first, end
 
 
-def _as_it_is(context: Context, wire: Wire, record: Record) -> bool:
-    """Does the target have this item as it is there?"""
-    return wire == record.wire and context.stands(record)
+def _run_in_common(some: Iterable[Wire], others: Iterable[Wire]) -> int:
+    return _run(map(eq, some, others))
+
+
+def _run(good: Iterable[bool]) -> int:
+    """How many are good, up to the first that is not."""
+    return len(list(takewhile(bool, good)))
 
 
 def _twice(item_id: str) -> NotATarget:
@@ -91,7 +95,7 @@ def plan_changes(
     """See `Mirror.plan_changes`."""
     draft = Draft(context, base, new_id)
     taken = {context.resolve(item_id) for item_id in removed}
-    draft.wanted = _Everything(taken)
+    draft.wants = lambda record: record.id not in taken
     for wire, item_id, record in _resolved(context, changed, _named(context, changed)):
         if record is None:
             draft.gone.append(item_id)
@@ -113,13 +117,6 @@ def plan_changes(
     return draft.finish()
 
 
-class _Everything(frozenset[str]):
-    """Every id but these."""
-
-    def __contains__(self, id: object) -> bool:
-        return not super().__contains__(id)
-
-
 def _named(context: Context, target: Iterable[Wire]) -> set[object]:
     """The ids in a target, as given; needed only where one item can go by two of them."""
     return {wire.get("id") for wire in target} if context.names else set()
@@ -127,25 +124,27 @@ def _named(context: Context, target: Iterable[Wire]) -> set[object]:
 
 def _resolved(
     context: Context, target: Iterable[Wire], named: set[object]
-) -> Iterable[tuple[Wire, str, Record | None]]:
+) -> list[tuple[Wire, str, Record | None]]:
     """The items of a target, without copies of ours that failed to take a place: they go.
 
     A snapshot from the moment in between has an item and the copy that takes its place; a target
     made from it names both, and means the copy."""
-    seen: set[str] = set()
+    found: dict[str, tuple[Wire, str, Record | None]] = {}
+    alive, any_names = context.chain.alive, bool(context.names)
     for wire in target:
-        given = text_of(wire.get("id"))
-        if given is None:
+        item_id = text_of(wire.get("id"))
+        if item_id is None:
             raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
-        item_id = context.resolve(given)
-        if item_id != given and item_id in named:
-            continue
-        if item_id in seen:
-            raise _twice(given)
-        seen.add(item_id)
-        record = context.chain.alive(item_id)
-        if record is None or not context.is_stray(record):
-            yield wire, item_id, record
+        if any_names:
+            given, item_id = item_id, context.resolve(item_id)
+            if item_id != given and item_id in named:
+                continue
+        if item_id in found:
+            raise _twice(item_id)
+        found[item_id] = (wire, item_id, alive(item_id))
+    if any_names:
+        return [one for one in found.values() if one[2] is None or not context.is_stray(one[2])]
+    return list(found.values())
 
 
 # --- new items -----------------------------------------------------------------------------------
@@ -190,7 +189,7 @@ def _to_the_end(draft: Draft, order: list[Record], anchor: str) -> None:
         return
     flight = draft.context.flight
     later = order[record.index + 1 :]
-    if later and not any(one.id in draft.wanted or flight.deleting(one.id) for one in later):
+    if later and not any(draft.wants(one) or flight.deleting(one.id) for one in later):
         draft.hunks.setdefault(later[-1].id, draft.hunks.pop(anchor))
 
 
@@ -203,23 +202,21 @@ def _moving(draft: Draft, matched: list[Record]) -> dict[str, bool]:
     if len(stay) == len(matched):
         return {}
     away = {record.id: record for at, record in enumerate(matched) if at not in stay}
-    pairs = draft.context.pairs
-    for record in list(away.values()):  # a pair moves whole
-        partner = pairs.partner(record)
-        if partner is not None and partner.id in draft.wanted:
+    links = draft.context.links
+    for partner in [one.partner for one in away.values() if one.partner is not None]:
+        if draft.wants(partner):  # a pair moves whole
             away[partner.id] = partner
+    movable = {record.id for record in away.values() if links and draft.movable(record)}
     moving: dict[str, bool] = {}
-    for record in away.values():
-        partner = pairs.partner(record)
-        moving[record.id] = (
-            draft.context.links
-            and draft.movable(record)
-            and (partner is None or (partner.id in away and draft.movable(partner)))
-            and (record.item.part is not Part.OUTPUT or partner is not None)
-        )
-        if not moving[record.id]:
-            why = Why.FIXED if draft.context.links else Why.UNLINKED
-            draft.kept.append(Kept(record.id, why))
+    for item_id, record in away.items():
+        moves = item_id in movable
+        if record.partner is not None:
+            moves = moves and record.partner.id in movable
+        elif record.item.part is Part.OUTPUT:
+            moves = False
+        moving[item_id] = moves
+        if not moves:
+            draft.kept.append(Kept(item_id, Why.FIXED if links else Why.UNLINKED))
     return moving
 
 
@@ -227,7 +224,7 @@ def _move(draft: Draft, record: Record, wire: Wire, anchor: str) -> None:
     if record.item.part is Part.OUTPUT:
         return  # it goes with its call
     new = draft.copy(record, wire)
-    partner = draft.context.pairs.partner(record)
+    partner = record.partner
     if partner is not None:
         new.output = draft.copy(partner, partner.wire)
     draft.hunk(anchor).new.append(new)
@@ -249,7 +246,7 @@ def _whole(draft: Draft, candidates: list[Record]) -> Iterable[Record]:
     """Those of which no half stays."""
     ids = {record.id for record in candidates}
     for record in candidates:
-        partner = draft.context.pairs.partner(record)
+        partner = record.partner
         if partner is None or partner.id in ids or _leaving(draft.context, partner):
             yield record
         else:
@@ -263,22 +260,29 @@ def _leaving(context: Context, record: Record) -> bool:
     )
 
 
-def _take_away(draft: Draft, order: list[Record], start: str, held: set[str]) -> None:
+def _take_away(draft: Draft, middle: list[Record], start: str, held: set[str]) -> None:
     """Of these items, those that the target does without; ``start`` is what they stand behind."""
-    others = [record for record in order if record.id not in draft.wanted]
-    if not others:
-        return
+    going = _going(draft, [record for record in middle if not draft.wants(record)])
+    hunk: Hunk | None = None
+    anchor = start
+    for record in middle if going else ():
+        if record.id in held:
+            anchor, hunk = record.id, None
+        elif record.id in going:
+            hunk = hunk or draft.hunk(anchor)
+            hunk.going.append(record)
+
+
+def _going(draft: Draft, others: list[Record]) -> set[str]:
+    """Of these, which are deleted: copies of ours that took nobody's place, and what may go."""
+    context = draft.context
     replaced = draft.replaced()
-    strays = {record.id for record in others if draft.context.is_stray(record)}
+    strays = {record.id for record in others if context.is_stray(record)} if context.names else ()
     candidates = [
         record
         for record in others
-        if record.id not in strays and record.id not in replaced and _may_go(draft, record)
+        if record.id not in replaced and record.id not in strays and _may_go(draft, record)
     ]
-    going = {record.id for record in _whole(draft, candidates)} | strays
-    anchor = start
-    for record in order:
-        if record.id in held:
-            anchor = record.id
-        elif record.id in going and draft.context.flight.deleting(record.id) is None:
-            draft.hunk(anchor).going.append(record)
+    going = {record.id for record in _whole(draft, candidates)}
+    going.update(one for one in strays if context.flight.deleting(one) is None)
+    return going

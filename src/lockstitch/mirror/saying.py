@@ -30,6 +30,15 @@ def speech(wire: Wire) -> list[dict[str, Any]]:
     return [part for part in content if isinstance(part, dict) and part.get("type") in _SPEECH]
 
 
+def has_speech(wire: Wire) -> bool:
+    content = wire.get("content")
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and part.get("type") in _SPEECH:
+                return True
+    return False
+
+
 def awaits_words(wire: Wire) -> bool:
     """Does it hold speech of the user that was not transcribed so far?"""
     return any(
@@ -78,7 +87,7 @@ def creatable(wire: Wire) -> Wire | None:
 
     "Assistant audio cannot be created by a client (only its text)", and of what a user said the
     words are all that a mirror has."""
-    if not any("audio" not in part for part in speech(wire)):
+    if not has_speech(wire) or all("audio" in part for part in speech(wire)):
         return wire
     text = "output_text" if wire.get("role") == "assistant" else "input_text"
     content: list[Any] = []
@@ -91,7 +100,7 @@ def creatable(wire: Wire) -> Wire | None:
 
 
 def _worded(wire: Wire) -> Wire:
-    if not speech(wire):
+    if not has_speech(wire):
         return wire
     return wire | {
         "content": [

@@ -14,6 +14,7 @@ from lockstitch.mirror.edits import (
 )
 from lockstitch.mirror.errors import ForeignSnapshot, NotATarget, StalePlan
 from lockstitch.mirror.flight import Standing
+from lockstitch.mirror.fresh_ids import FreshIds
 from lockstitch.mirror.mirror import Mirror, Snapshot
 from lockstitch.mirror.summarising import summarised
 
@@ -23,6 +24,7 @@ __all__ = [
     "Delete",
     "Edit",
     "ForeignSnapshot",
+    "FreshIds",
     "Kept",
     "Mirror",
     "NotATarget",

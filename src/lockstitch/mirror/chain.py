@@ -7,7 +7,7 @@ snapshot that lives finds everything here that it shows; beyond that, only so mu
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire
@@ -37,6 +37,7 @@ class Record:
         "partner",
         "response",
         "since",
+        "spoken",
         "truncated",
         "unheard",
         "wire",
@@ -54,6 +55,8 @@ class Record:
         self.gone_at: int | None = None
         self.known_at: int | None = None
         """When it was finished and heard: from then on a caller can have decided about it."""
+        self.spoken = False
+        """It holds speech."""
         self.unheard = False
         """It holds speech whose words are still to come."""
         self.truncated = False
@@ -118,6 +121,13 @@ class Chain:
     def alive(self, id: str) -> Record | None:
         record = self._by_id.get(id)
         return record if record is not None and record.gone_at is None else None
+
+    def all_alive(self, ids: Iterable[str]) -> list[Record | None]:
+        """`alive` for each of these."""
+        found = list(map(self._by_id.get, ids))
+        if not self._tombstones:
+            return found
+        return [one if one is not None and one.gone_at is None else None for one in found]
 
     def last(self) -> Record | None:
         """The last item that lives."""

@@ -4,6 +4,8 @@ Changed by `hearing` (events) and by committing a plan; read by `planning`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Chain, Record
 from lockstitch.mirror.edits import Create, Plan
@@ -12,7 +14,7 @@ from lockstitch.mirror.moments import Moments
 from lockstitch.mirror.naming import Names
 from lockstitch.mirror.pairs import Pairs
 from lockstitch.mirror.remembering import Recent
-from lockstitch.mirror.saying import awaits_words, read
+from lockstitch.mirror.saying import awaits_words, has_speech, read
 
 MOST_ENDED_RESPONSES_REMEMBERED = 1024
 """A word about a response that has ended comes soon after, or not."""
@@ -68,11 +70,12 @@ class Context:
             and self.resolve(original) == original
         )
 
-    def stands(self, record: Record) -> bool:
-        """Is it what its id means, and no stray?"""
-        if record.copy_of is None and record.id not in self.names:
-            return True
-        return self.resolve(record.id) == record.id and not self.is_stray(record)
+    def unsettled(self) -> Iterator[Record]:
+        """Items that are being replaced, what replaces them, and copies that were left over."""
+        for name in self.names.unsettled(self._is_there):
+            record = self.chain.alive(name)
+            if record is not None:
+                yield record
 
     # --- what is on its way --------------------------------------------------------------------
 
@@ -124,6 +127,7 @@ class Context:
         """A record for an item that is new; the caller gives it its place in the chain."""
         record = Record(wire["id"], read(wire), wire, self.version)
         create = self.flight.creating(record.id)
+        record.spoken = has_speech(wire)
         record.unheard = self.transcribes and create is None and awaits_words(wire)
         if create is not None and isinstance(create.edit, Create):
             record.copy_of = create.edit.copy_of
@@ -137,6 +141,7 @@ class Context:
         if wire == record.wire:
             return
         record.rewrite(wire, self.version, self.moments)
+        record.spoken = has_speech(wire)
         item = read(wire)
         if (item.part, item.key) != (record.item.part, record.item.key):
             self.pairs.leave(record)

@@ -31,7 +31,7 @@ from lockstitch.mirror.edits import (
     WhyNot,
 )
 from lockstitch.mirror.flight import Standing, Tracked
-from lockstitch.mirror.saying import creatable, has_speech, read, same
+from lockstitch.mirror.saying import creatable, read, same
 
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
@@ -81,6 +81,8 @@ class Draft:
         self.loose: list[tuple[New, str]] = []
         """Outputs, with the items they stand behind."""
         self.copied: list[New] = []
+        self.replaced: set[str] = set()
+        """Ids of the items that something else takes the place of."""
         self.kept: list[Kept] = []
         self.unplaceable: list[Unplaceable] = []
         self.waiting: list[str] = []
@@ -96,10 +98,6 @@ class Draft:
             found = self.hunks[anchor] = Hunk([], [])
         return found
 
-    def replaced(self) -> set[str]:
-        """Ids of the items that something else takes the place of."""
-        return {new.copy_of.id for new in self.copied if new.copy_of is not None}
-
     # --- may it go, may it be made again -------------------------------------------------------
 
     def keeps(self, record: Record) -> Why | None:
@@ -114,14 +112,15 @@ class Draft:
     def remakeable(self, record: Record) -> bool:
         """Can it be created again as it is?"""
         return (
-            record.seen_at(self.base)
+            record.known_at is not None
+            and record.known_at <= self.base
             and record.wire.get("type", "message") in _REMAKEABLE
             and self.context.flight.deleting(record.id) is None
             and (record.item.part is not _CALL or record.partner is not None)
         )
 
     def movable(self, record: Record) -> bool:
-        return not record.truncated and not has_speech(record.wire) and self.remakeable(record)
+        return not record.truncated and not record.spoken and self.remakeable(record)
 
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
@@ -145,6 +144,7 @@ class Draft:
     def copy(self, record: Record, wire: Wire) -> New:
         new = New({**wire, "id": self.new_id("item")}, record, record.id)
         self.copied.append(new)
+        self.replaced.add(record.id)
         return new
 
     def place(self, wire: Wire, id: str, anchor: str) -> str | None:
@@ -218,10 +218,11 @@ class Draft:
         """Another output for an answered call: instead of the one that the caller gave up."""
         if self.wants(answer) or not self.remakeable(answer):
             return WhyNot.ANSWERED
-        if any(one.copy_of is answer for one in self.copied):
+        if answer.id in self.replaced:
             return WhyNot.ANSWERED
-        new.copy_of = answer
+        new.copy_of, new.was = answer, answer.id
         self.copied.append(new)
+        self.replaced.add(answer.id)
         self.loose.append((new, answer.id))
         return None
 
@@ -273,8 +274,8 @@ class Draft:
                 item=new.wire,
                 previous_item_id=previous,
                 needs=new.needs,
-                group=None if new.copy_of is not None else group,
-                copy_of=new.copy_of.id if new.copy_of is not None else new.was,
+                group=group if new.copy_of is None else None,
+                copy_of=new.was,
             )
         )
         if new.output is not None:

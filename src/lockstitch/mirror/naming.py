@@ -4,7 +4,7 @@ place. Which of them is at the provider is decided in `context`."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 MOST_NAMES_REMEMBERED = 4096
 """Of items that are gone; a name that was forgotten is new when somebody uses it again."""
@@ -32,6 +32,8 @@ class Names:
     def __init__(self) -> None:
         self._lines: dict[str, Line] = {}
         self._oldest: OrderedDict[Line, None] = OrderedDict()
+        self._unsettled: dict[Line, None] = {}
+        """Those of which more than one name may be there."""
 
     def __repr__(self) -> str:
         return f"<Names {len(self._lines)} of {len(self._oldest)} items>"
@@ -41,6 +43,9 @@ class Names:
 
     def __contains__(self, id: str) -> bool:
         return id in self._lines
+
+    def knows_any(self, ids: Iterable[str]) -> bool:
+        return bool(self._lines) and not self._lines.keys().isdisjoint(ids)
 
     def current(self, id: str) -> list[str]:
         """The names under which this item can be there; none if it was never replaced."""
@@ -56,10 +61,20 @@ class Names:
         line.current = [name for name in line.current if there(name)]
         line.current.append(copy)
         line.names.append(copy)
+        self._unsettled[line] = None
         self._lines[copy] = line
         if len(line.names) > MOST_NAMES_OF_ONE_ITEM:
             del self._lines[line.names.pop(1)]
         self._forget(there)
+
+    def unsettled(self, there: Callable[[str], bool]) -> Iterator[str]:
+        """The names of items that are being replaced, or of which a copy was left over."""
+        for line in list(self._unsettled):
+            line.current = [name for name in line.current if there(name)]
+            if len(line.current) > 1:
+                yield from line.current
+            else:
+                del self._unsettled[line]
 
     def _forget(self, there: Callable[[str], bool]) -> None:
         """Drop the oldest line if nobody of it is there; else its turn comes again."""
@@ -69,5 +84,6 @@ class Names:
         if any(there(name) for name in oldest.current):
             self._oldest[oldest] = None
             return
+        self._unsettled.pop(oldest, None)
         for name in oldest.names:
             del self._lines[name]

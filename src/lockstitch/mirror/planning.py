@@ -1,38 +1,29 @@
 """From a target to a plan: a three-way merge of what the caller saw, what it wants, and what is
 there now. Changes nothing. What the edits look like, and in which order they go,
-is in `drafting`."""
+is in `drafting`; what differs, in `comparing`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, takewhile
-from operator import eq
 
 from lockstitch.core.items import Part
-from lockstitch.dialects.base import Wire, text_of
+from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
+from lockstitch.mirror.comparing import difference, resolved
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
-from lockstitch.mirror.errors import NotATarget
 from lockstitch.mirror.flight import Standing
-from lockstitch.mirror.ordering import staying
 
 
 def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> Plan:
     """See `Mirror.plan`."""
     draft = Draft(context, base, new_id)
     order = context.chain.order()
-    first, end = _ends_in_common(context, target, order)
-    last = len(order) - end
-    entries = _resolved(context, target[first : len(target) - end], _named(context, target))
-    matched = [record for _, _, record in entries if record is not None]
-    for one in matched:
-        if not first <= one.index < last:
-            raise _twice(one.id)
+    first, last, entries, matched, stay = difference(context, target)
     named = {record.id for record in matched}
     draft.wants = lambda record: not first <= record.index < last or record.id in named
-    moving = _moving(draft, matched)
+    moving = _moving(draft, matched, stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
     held: set[str] = set()  # items that stay, in the order of the target
@@ -50,36 +41,9 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
         elif moving[item_id] and anchor is not None:
             _move(draft, record, wire, anchor)
     _take_away(draft, order[first:last], start, held)
-    if anchor is not None and not end:
+    if anchor is not None and last == len(order):
         _to_the_end(draft, order, anchor)
     return draft.finish()
-
-
-def _ends_in_common(
-    context: Context, target: Sequence[Wire], order: list[Record]
-) -> tuple[int, int]:
-    """How many items at the start, and at the end, are there as the target has them."""
-    wires = [record.wire for record in order]
-    first = _run_in_common(target, wires)
-    rest = min(len(target), len(order)) - first
-    end = _run_in_common(islice(reversed(target), rest), reversed(wires))
-    if context.names:
-        first = _run(map(context.stands, order[:first]))
-        end = _run(map(context.stands, reversed(order[len(order) - end :])))
-    return first, end
-
-
-def _run_in_common(some: Iterable[Wire], others: Iterable[Wire]) -> int:
-    return _run(map(eq, some, others))
-
-
-def _run(good: Iterable[bool]) -> int:
-    """How many are good, up to the first that is not."""
-    return len(list(takewhile(bool, good)))
-
-
-def _twice(item_id: str) -> NotATarget:
-    return NotATarget(f"The target has {item_id} twice. An item stands at one place.")
 
 
 def plan_changes(
@@ -96,7 +60,7 @@ def plan_changes(
     draft = Draft(context, base, new_id)
     taken = {context.resolve(item_id) for item_id in removed}
     draft.wants = lambda record: record.id not in taken
-    for wire, item_id, record in _resolved(context, changed, _named(context, changed)):
+    for wire, item_id, record in resolved(context, changed, whole=changed):
         if record is None:
             draft.gone.append(item_id)
         elif draft.changed(record, wire):
@@ -110,41 +74,9 @@ def plan_changes(
     if end is not None and end in draft.hunks and draft.hunks[end].new:
         draft.tail = draft.hunks[end].new[-1].wire["id"]
     records = [record for item_id in taken if (record := context.chain.alive(item_id)) is not None]
-    replaced = draft.replaced()
-    candidates = [one for one in records if one.id not in replaced and _may_go(draft, one)]
     draft.together = True
-    draft.hunk(ROOT).going.extend(_whole(draft, candidates))
+    draft.hunk(ROOT).going.extend(_whole(draft, _may_go(draft, records)))
     return draft.finish()
-
-
-def _named(context: Context, target: Iterable[Wire]) -> set[object]:
-    """The ids in a target, as given; needed only where one item can go by two of them."""
-    return {wire.get("id") for wire in target} if context.names else set()
-
-
-def _resolved(
-    context: Context, target: Iterable[Wire], named: set[object]
-) -> list[tuple[Wire, str, Record | None]]:
-    """The items of a target, without copies of ours that failed to take a place: they go.
-
-    A snapshot from the moment in between has an item and the copy that takes its place; a target
-    made from it names both, and means the copy."""
-    found: dict[str, tuple[Wire, str, Record | None]] = {}
-    alive, any_names = context.chain.alive, bool(context.names)
-    for wire in target:
-        item_id = text_of(wire.get("id"))
-        if item_id is None:
-            raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
-        if any_names:
-            given, item_id = item_id, context.resolve(item_id)
-            if item_id != given and item_id in named:
-                continue
-        if item_id in found:
-            raise _twice(item_id)
-        found[item_id] = (wire, item_id, alive(item_id))
-    if any_names:
-        return [one for one in found.values() if one[2] is None or not context.is_stray(one[2])]
-    return list(found.values())
 
 
 # --- new items -----------------------------------------------------------------------------------
@@ -159,8 +91,8 @@ def _place_in_doubt(draft: Draft, wire: Wire, item_id: str) -> None:
         draft.waiting.append(item_id)
 
 
-def _place_all(draft: Draft, wires: Iterable[Wire], anchor: str | None) -> None:
-    for wire, item_id, record in _resolved(draft.context, wires, set()):
+def _place_all(draft: Draft, wires: Sequence[Wire], anchor: str | None) -> None:
+    for wire, item_id, record in resolved(draft.context, wires):
         if record is not None:
             continue  # it is there
         if anchor is None:
@@ -196,12 +128,11 @@ def _to_the_end(draft: Draft, order: list[Record], anchor: str) -> None:
 # --- moves ---------------------------------------------------------------------------------------
 
 
-def _moving(draft: Draft, matched: list[Record]) -> dict[str, bool]:
+def _moving(draft: Draft, matched: list[Record], stay: set[int]) -> dict[str, bool]:
     """Items that are not where the target has them, and whether they are made again there."""
-    stay = staying([record.index for record in matched])
     if len(stay) == len(matched):
         return {}
-    away = {record.id: record for at, record in enumerate(matched) if at not in stay}
+    away = {record.id: record for record in matched if record.index not in stay}
     links = draft.context.links
     for partner in [one.partner for one in away.values() if one.partner is not None]:
         if draft.wants(partner):  # a pair moves whole
@@ -221,36 +152,45 @@ def _moving(draft: Draft, matched: list[Record]) -> dict[str, bool]:
 
 
 def _move(draft: Draft, record: Record, wire: Wire, anchor: str) -> None:
-    if record.item.part is Part.OUTPUT:
-        return  # it goes with its call
-    new = draft.copy(record, wire)
     partner = record.partner
-    if partner is not None:
+    if partner is None:
+        draft.hunk(anchor).new.append(draft.copy(record, wire))
+    elif record.item.part is not Part.OUTPUT:  # which goes with its call
+        new = draft.copy(record, wire)
         new.output = draft.copy(partner, partner.wire)
-    draft.hunk(anchor).new.append(new)
+        draft.hunk(anchor).new.append(new)
 
 
 # --- what goes -----------------------------------------------------------------------------------
 
 
-def _may_go(draft: Draft, record: Record) -> bool:
-    if draft.context.flight.deleting(record.id) is not None:
-        return False  # on its way
-    why = draft.keeps(record)
-    if why is not None and record.added_at <= draft.base:
-        draft.kept.append(Kept(record.id, why))
-    return why is None
+def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
+    """Of these, which the caller does without, those that nothing keeps here."""
+    base, kept, replaced = draft.base, draft.kept, draft.replaced
+    deleting, keeps = draft.context.flight.deleting, draft.keeps
+    free: list[Record] = []
+    for record in records:
+        if record.id in replaced or deleting(record.id) is not None:
+            continue  # on its way
+        why = keeps(record)
+        if why is None:
+            free.append(record)
+        elif record.added_at <= base:
+            kept.append(Kept(record.id, why))
+    return free
 
 
-def _whole(draft: Draft, candidates: list[Record]) -> Iterable[Record]:
+def _whole(draft: Draft, candidates: list[Record]) -> list[Record]:
     """Those of which no half stays."""
     ids = {record.id for record in candidates}
+    whole: list[Record] = []
     for record in candidates:
         partner = record.partner
         if partner is None or partner.id in ids or _leaving(draft.context, partner):
-            yield record
+            whole.append(record)
         else:
             draft.kept.append(Kept(record.id, Why.HALF))
+    return whole
 
 
 def _leaving(context: Context, record: Record) -> bool:
@@ -262,27 +202,22 @@ def _leaving(context: Context, record: Record) -> bool:
 
 def _take_away(draft: Draft, middle: list[Record], start: str, held: set[str]) -> None:
     """Of these items, those that the target does without; ``start`` is what they stand behind."""
-    going = _going(draft, [record for record in middle if not draft.wants(record)])
+    others = [record for record in middle if not draft.wants(record)]
+    if not others:
+        return
+    strays = [record for record in others if draft.context.is_stray(record)]
+    free = [record for record in others if record not in strays] if strays else others
+    going = _whole(draft, _may_go(draft, free))
+    going += [one for one in strays if draft.context.flight.deleting(one.id) is None]
+    if not draft.hunks:  # nothing new that they could have to wait for
+        draft.hunk(start).going.extend(going)
+        return
+    ids = {record.id for record in going}
     hunk: Hunk | None = None
     anchor = start
-    for record in middle if going else ():
+    for record in middle:
         if record.id in held:
             anchor, hunk = record.id, None
-        elif record.id in going:
+        elif record.id in ids:
             hunk = hunk or draft.hunk(anchor)
             hunk.going.append(record)
-
-
-def _going(draft: Draft, others: list[Record]) -> set[str]:
-    """Of these, which are deleted: copies of ours that took nobody's place, and what may go."""
-    context = draft.context
-    replaced = draft.replaced()
-    strays = {record.id for record in others if context.is_stray(record)} if context.names else ()
-    candidates = [
-        record
-        for record in others
-        if record.id not in replaced and record.id not in strays and _may_go(draft, record)
-    ]
-    going = {record.id for record in _whole(draft, candidates)}
-    going.update(one for one in strays if context.flight.deleting(one) is None)
-    return going

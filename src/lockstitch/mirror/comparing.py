@@ -1,0 +1,112 @@
+"""What a target has in common with what is there: the bare difference, from which plans are made.
+
+Most of a context is as it was, so both ends that are the same are set aside first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
+from operator import eq, itemgetter
+from typing import NamedTuple, TypeAlias
+
+from lockstitch.dialects.base import Wire, text_of
+from lockstitch.mirror.chain import Record
+from lockstitch.mirror.context import Context
+from lockstitch.mirror.errors import NotATarget
+from lockstitch.mirror.ordering import staying
+
+Entry: TypeAlias = tuple[Wire, str, Record | None]
+"""An item of a target, the id under which it is or will be at the provider, and its record."""
+
+_ID = itemgetter("id")
+_RECORD = itemgetter(2)
+
+
+class Difference(NamedTuple):
+    """A target, compared with what is there."""
+
+    first: int
+    """So many items at the start are as the target has them."""
+    last: int
+    """And so are the items from this one on."""
+    entries: list[Entry]
+    """What the target has in between."""
+    matched: list[Record]
+    """Those of them that are there, in the order of the target."""
+    stay: set[int]
+    """The indexes of those that can stay: a longest run that is in order."""
+
+
+def difference(context: Context, target: Sequence[Wire]) -> Difference:
+    order = context.chain.order()
+    first, end = _ends_in_common(context, target, order)
+    last = len(order) - end
+    entries = resolved(context, target[first : len(target) - end], whole=target)
+    matched = list(filter(None, map(_RECORD, entries)))
+    positions = [record.index for record in matched]
+    if positions and (min(positions) < first or max(positions) >= last):
+        raise _twice(next(one.id for one in matched if not first <= one.index < last))
+    return Difference(first, last, entries, matched, staying(positions))
+
+
+def _ends_in_common(
+    context: Context, target: Sequence[Wire], order: list[Record]
+) -> tuple[int, int]:
+    """How many items at the start, and at the end, are there as the target has them."""
+    wires = [record.wire for record in order]
+    first = _run_in_common(target, wires)
+    rest = min(len(target), len(order)) - first
+    end = _run_in_common(islice(reversed(target), rest), reversed(wires))
+    for record in context.unsettled():
+        first = min(first, record.index)
+        end = min(end, len(order) - record.index - 1)
+    return first, end
+
+
+def _run_in_common(some: Iterable[Wire], others: Iterable[Wire]) -> int:
+    return len(list(takewhile(bool, map(eq, some, others))))
+
+
+def resolved(
+    context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] = ()
+) -> list[Entry]:
+    """The items of a target, without copies of ours that failed to take a place: they go.
+
+    A snapshot from the moment in between has an item and the copy that takes its place; a target
+    made from it names both, and means the copy."""
+    ids = _ids(target)
+    if context.names.knows_any(ids):
+        return _renamed(context, target, ids, {wire.get("id") for wire in whole})
+    if len(set(ids)) != len(ids):
+        raise _twice(next(one for one in ids if ids.count(one) > 1))
+    return list(zip(target, ids, context.chain.all_alive(ids), strict=True))
+
+
+def _renamed(
+    context: Context, target: Sequence[Wire], ids: list[str], named: set[object]
+) -> list[Entry]:
+    entries: dict[str, Entry] = {}
+    for wire, given in zip(target, ids, strict=True):
+        item_id = context.resolve(given)
+        if item_id != given and item_id in named:
+            continue
+        if item_id in entries:
+            raise _twice(given)
+        record = context.chain.alive(item_id)
+        if record is None or not context.is_stray(record):
+            entries[item_id] = (wire, item_id, record)
+    return list(entries.values())
+
+
+def _ids(target: Sequence[Wire]) -> list[str]:
+    try:
+        ids = list(map(_ID, target))
+    except KeyError:
+        ids = [None]
+    if not all(map(text_of, ids)):
+        raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
+    return ids
+
+
+def _twice(item_id: str) -> NotATarget:
+    return NotATarget(f"The target has {item_id} twice. An item stands at one place.")

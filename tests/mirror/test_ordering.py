@@ -28,7 +28,7 @@ def test_nothing_stays_of_nothing():
     assert staying([5]) == {5}
 
 
-@given(st.lists(st.integers(), unique=True, max_size=60))
+@given(st.lists(st.integers(min_value=0, max_value=500), unique=True, max_size=60))
 def test_what_stays_is_increasing(positions):
     kept = staying(positions)
     assert [position for position in positions if position in kept] == sorted(kept)

@@ -124,7 +124,7 @@ class Chain:
 
     def all_alive(self, ids: Iterable[str]) -> list[Record | None]:
         """`alive` for each of these."""
-        found = list(map(self._by_id.get, ids))
+        found: list[Record | None] = list(map(self._by_id.get, ids))
         if not self._tombstones:
             return found
         return [one if one is not None and one.gone_at is None else None for one in found]

@@ -4,32 +4,38 @@ Most of a context is as it was, so both ends that are the same are set aside fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
-from operator import eq, itemgetter
-from typing import NamedTuple, TypeAlias
+from operator import eq
 
-from lockstitch.dialects.base import Wire, text_of
+from msgspec import Struct
+
+from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.errors import NotATarget
 from lockstitch.mirror.ordering import staying
 
-Entry: TypeAlias = tuple[Wire, str, Record | None]
-"""An item of a target, the id under which it is or will be at the provider, and its record."""
 
-_ID = itemgetter("id")
-_RECORD = itemgetter(2)
+class Entries(Struct, eq=False):
+    """Items of a target, the id under which each is or will be at the provider, and its record."""
+
+    wires: Sequence[Wire]
+    ids: Sequence[str]
+    records: Sequence[Record | None]
+
+    def __iter__(self) -> Iterator[tuple[Wire, str, Record | None]]:
+        return zip(self.wires, self.ids, self.records, strict=True)
 
 
-class Difference(NamedTuple):
+class Difference(Struct, eq=False):
     """A target, compared with what is there."""
 
     first: int
     """So many items at the start are as the target has them."""
     last: int
     """And so are the items from this one on."""
-    entries: list[Entry]
+    entries: Entries
     """What the target has in between."""
     matched: list[Record]
     """Those of them that are there, in the order of the target."""
@@ -42,7 +48,7 @@ def difference(context: Context, target: Sequence[Wire]) -> Difference:
     first, end = _ends_in_common(context, target, order)
     last = len(order) - end
     entries = resolved(context, target[first : len(target) - end], whole=target)
-    matched = list(filter(None, map(_RECORD, entries)))
+    matched = [] if first == last else list(filter(None, entries.records))
     positions = [record.index for record in matched]
     if positions and (min(positions) < first or max(positions) >= last):
         raise _twice(next(one.id for one in matched if not first <= one.index < last))
@@ -67,9 +73,7 @@ def _run_in_common(some: Iterable[Wire], others: Iterable[Wire]) -> int:
     return len(list(takewhile(bool, map(eq, some, others))))
 
 
-def resolved(
-    context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] = ()
-) -> list[Entry]:
+def resolved(context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] = ()) -> Entries:
     """The items of a target, without copies of ours that failed to take a place: they go.
 
     A snapshot from the moment in between has an item and the copy that takes its place; a target
@@ -79,31 +83,29 @@ def resolved(
         return _renamed(context, target, ids, {wire.get("id") for wire in whole})
     if len(set(ids)) != len(ids):
         raise _twice(next(one for one in ids if ids.count(one) > 1))
-    return list(zip(target, ids, context.chain.all_alive(ids), strict=True))
+    return Entries(target, ids, context.chain.all_alive(ids))
 
 
 def _renamed(
     context: Context, target: Sequence[Wire], ids: list[str], named: set[object]
-) -> list[Entry]:
-    entries: dict[str, Entry] = {}
+) -> Entries:
+    found: dict[str, tuple[Wire, Record | None]] = {}
     for wire, given in zip(target, ids, strict=True):
         item_id = context.resolve(given)
         if item_id != given and item_id in named:
             continue
-        if item_id in entries:
+        if item_id in found:
             raise _twice(given)
         record = context.chain.alive(item_id)
         if record is None or not context.is_stray(record):
-            entries[item_id] = (wire, item_id, record)
-    return list(entries.values())
+            found[item_id] = (wire, record)
+    wires = [wire for wire, _ in found.values()]
+    return Entries(wires, list(found), [record for _, record in found.values()])
 
 
 def _ids(target: Sequence[Wire]) -> list[str]:
-    try:
-        ids = list(map(_ID, target))
-    except KeyError:
-        ids = [None]
-    if not all(map(text_of, ids)):
+    ids: list[str] = [wire.get("id", "") for wire in target]
+    if not all(ids) or not all(issubclass(kind, str) for kind in set(map(type, ids))):
         raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
     return ids
 

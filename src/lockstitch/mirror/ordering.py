@@ -12,22 +12,28 @@ from operator import lt
 
 
 def staying(positions: Sequence[int]) -> set[int]:
-    """Those of ``positions`` (all different) that are a longest increasing subsequence."""
+    """Those of ``positions`` that are a longest increasing subsequence. All are different, and
+    none is below 0."""
     if all(map(lt, positions, islice(positions, 1, None))):
         return set(positions)
-    smallest: list[int] = []  # the smallest last position of a run of each length
-    before: dict[int, int] = {}  # the position in front of each, in its run
+    smallest = [-1]  # the smallest last position of a run of each length
+    before = [-1] * (max(positions) + 1)  # the position in front of each, in its run
+    length, lengths = 0, 1
     for position in positions:
-        length = bisect_left(smallest, position)
-        if length:
-            before[position] = smallest[length - 1]
-        if length == len(smallest):
+        follows = smallest[length] < position
+        if follows and (length + 1 == lengths or position < smallest[length + 1]):
+            length += 1  # as the one before it: items are moved in blocks
+        else:
+            length = bisect_left(smallest, position)
+        before[position] = smallest[length - 1]
+        if length == lengths:
             smallest.append(position)
+            lengths += 1
         else:
             smallest[length] = position
-    last: int | None = smallest[-1]
     kept: set[int] = set()
-    while last is not None:
+    last = smallest[-1]
+    while last != -1:
         kept.add(last)
-        last = before.get(last)
+        last = before[last]
     return kept

@@ -20,14 +20,15 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
     """See `Mirror.plan`."""
     draft = Draft(context, base, new_id)
     order = context.chain.order()
-    first, last, entries, matched, stay = difference(context, target)
-    named = {record.id for record in matched}
+    found = difference(context, target)
+    first, last = found.first, found.last
+    named = {record.id for record in found.matched}
     draft.wants = lambda record: not first <= record.index < last or record.id in named
-    moving = _moving(draft, matched, stay)
+    moving = _moving(draft, found.matched, found.stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
     held: set[str] = set()  # items that stay, in the order of the target
-    for wire, item_id, record in entries:
+    for wire, item_id, record in found.entries:
         if record is None:
             if anchor is None:
                 _place_in_doubt(draft, wire, item_id)

@@ -19,7 +19,7 @@ from livekit.agents.llm.remote_chat_context import RemoteChatContext
 from livekit.plugins.openai.realtime.realtime_model import RealtimeSession
 
 from bench.harness import Result, compare
-from lockstitch.mirror import FreshIds, Mirror, Snapshot
+from lockstitch.mirror import Mirror, Snapshot, fresh_ids
 from lockstitch.mirror.comparing import difference
 
 SIZES = (200, 1_000, 3_000)
@@ -128,7 +128,7 @@ class Sides(NamedTuple):
         return list(RealtimeSession._create_update_chat_ctx_events(session, self.target))
 
     def ours(self, wires: list[Wire] | None = None) -> list[Wire]:
-        plan = self.mirror.plan(wires or self.wires, base=self.base, new_id=FreshIds("bench"))
+        plan = self.mirror.plan(wires or self.wires, base=self.base, new_id=fresh_ids("bench"))
         return [edit.client_event() for edit in plan.edits]
 
     def ours_converted(self) -> list[Wire]:
@@ -280,7 +280,7 @@ def _changing(size: int) -> Callable[[], object]:
     changed = wire(items[at]) | {"content": [{"type": "input_text", "text": "Another?"}]}
     added = wire(item(4 * size))
     removed = [one.id for one in items[at + 4 : at + 8]]
-    new_id = FreshIds("bench")
+    new_id = fresh_ids("bench")
 
     def rounds() -> None:
         for _ in range(CHANGES_ROUNDS):

@@ -9,7 +9,7 @@ Three orders make a plan safe when one of its edits is refused:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -62,10 +62,6 @@ class Hunk(Struct, eq=False):
 
     new: list[New]
     going: list[Record]
-
-
-Going: TypeAlias = tuple[Record, str | None, bool]
-"""An item to delete, what its delete needs, and whether it was copied with its output."""
 
 
 class Draft:
@@ -141,8 +137,20 @@ class Draft:
             return
         self.hunk(record.id).new.insert(0, self.copy(record, made))
 
+    def move(self, record: Record, wire: Wire, anchor: str) -> None:
+        """A copy behind ``anchor``, of a call with its output; then the old one goes."""
+        partner = record.partner
+        if partner is None:
+            self.hunk(anchor).new.append(self.copy(record, wire))
+        elif record.item.part is _CALL:
+            new = self.copy(record, wire)
+            new.output = self.copy(partner, partner.wire)
+            self.hunk(anchor).new.append(new)
+
     def copy(self, record: Record, wire: Wire) -> New:
-        new = New({**wire, "id": self.new_id("item")}, record, record.id)
+        made = wire.copy()
+        made["id"] = self.new_id("item")
+        new = New(made, record, record.id)
         self.copied.append(new)
         self.replaced.add(record.id)
         return new
@@ -234,27 +242,23 @@ class Draft:
             for edit in self.context.flight.in_doubt()
             if self.context.flight.retrieving(edit.item_id) is None
         ]
-        going: list[Going] = []
+        links = self.context.links
         shared = self.new_id("group") if self.together and self._anything_fresh() else None
+        going: list[tuple[list[Record], str | None]] = []
         for anchor, hunk in self.hunks.items():
             fresh = any(new.copy_of is None for new in hunk.new)
             group = self.new_id("group") if fresh and hunk.going and not shared else shared
-            if self.context.links:
-                for new in reversed(hunk.new):
-                    self._create(edits, new, anchor, group)
+            if links:
+                self._create(edits, reversed(hunk.new), anchor, group)
             else:
-                for new in hunk.new:
-                    self._create(edits, new, None, group)
-            going += [(record, group, False) for record in hunk.going]
+                self._create(edits, hunk.new, None, group)
+            going.append((hunk.going, group))
         for new, behind in self.loose:
-            self._create(edits, new, behind if self.context.links else None, shared)
-        for new in self.copied:
-            if new.copy_of is not None:
-                last = new.output or new
-                going.append((new.copy_of, last.event_id, new.output is not None))
+            self._create(edits, [new], behind if links else None, shared)
+        self._delete(edits, going)
         return Plan(
             version=self.context.version,
-            edits=(*edits, *self._deletes(going)),
+            edits=tuple(edits),
             kept=tuple(self.kept),
             unplaceable=tuple(self.unplaceable),
             waiting=tuple(self.waiting),
@@ -266,30 +270,34 @@ class Draft:
         created = [new for hunk in self.hunks.values() for new in hunk.new]
         return any(new.copy_of is None for new in (*created, *(new for new, _ in self.loose)))
 
-    def _create(self, edits: list[Edit], new: New, previous: str | None, group: str | None) -> None:
-        new.event_id = self.new_id("event")
-        edits.append(
-            Create(
-                event_id=new.event_id,
-                item=new.wire,
-                previous_item_id=previous,
-                needs=new.needs,
-                group=group if new.copy_of is None else None,
-                copy_of=new.was,
-            )
-        )
-        if new.output is not None:
-            new.output.needs = new.event_id
-            behind = new.wire["id"] if self.context.links else None
-            self._create(edits, new.output, behind, group)
-
-    def _deletes(self, going: list[Going]) -> list[Edit]:
-        """An output whose call goes too goes once its call is gone."""
+    def _create(
+        self, edits: list[Edit], news: Iterable[New], previous: str | None, group: str | None
+    ) -> None:
         new_id = self.new_id
-        deletes: list[Edit] = []
-        calls: dict[str, str] = {}
+        for new in news:
+            event_id = new.event_id = new_id("event")
+            edits.append(
+                Create(
+                    event_id=event_id,
+                    item=new.wire,
+                    previous_item_id=previous,
+                    needs=new.needs,
+                    group=group if new.copy_of is None else None,
+                    copy_of=new.was,
+                )
+            )
+            if new.output is not None:
+                new.output.needs = event_id
+                behind = new.wire["id"] if self.context.links else None
+                self._create(edits, [new.output], behind, group)
+
+    def _delete(self, edits: list[Edit], going: list[tuple[list[Record], str | None]]) -> None:
+        """What goes, each with the group that it waits for, and what was copied. An output whose
+        call goes too goes once its call is gone."""
+        new_id = self.new_id
+        calls: dict[str, str] = {}  # the event that deletes the call, by the id of its output
         outputs: list[tuple[Record, str | None]] = []
-        for record, needs, both in going:
+        for record, needs, both in self._going(going):
             partner = record.partner
             if partner is not None and record.item.part is _OUTPUT:
                 outputs.append((record, needs))
@@ -297,8 +305,18 @@ class Draft:
             event_id = new_id("event")
             if partner is not None and (both or not self.wants(partner)):
                 calls[partner.id] = event_id
-            deletes.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+            edits.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
         for record, needs in outputs:
             after = calls.get(record.id, needs)
-            deletes.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
-        return deletes
+            edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
+
+    def _going(
+        self, going: list[tuple[list[Record], str | None]]
+    ) -> Iterator[tuple[Record, str | None, bool]]:
+        """Each item to delete, what its delete needs, and whether its output was copied too."""
+        for records, group in going:
+            for record in records:
+                yield record, group, False
+        for new in self.copied:
+            if new.copy_of is not None:
+                yield new.copy_of, (new.output or new).event_id, new.output is not None

@@ -4,20 +4,15 @@ The prefix comes from outside, because nothing here is random: one that nobody e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 
 
-class FreshIds:
-    """A prefix, and a number for each id. Told what for: ``item``, ``event`` or ``group``."""
+def fresh_ids(prefix: str) -> Callable[[str], str]:
+    """Gives what a plan takes as ``new_id``: the prefix, and a number for each id."""
+    numbers = count(1)
 
-    __slots__ = ("_numbers", "prefix")
+    def new_id(what: str) -> str:
+        return f"{what}_{prefix}_{next(numbers)}"
 
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self._numbers = count(1)
-
-    def __repr__(self) -> str:
-        return f"<FreshIds {self.prefix}>"
-
-    def __call__(self, what: str) -> str:
-        return f"{what}_{self.prefix}_{next(self._numbers)}"
+    return new_id

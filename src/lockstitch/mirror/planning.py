@@ -40,7 +40,7 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
             if draft.changed(record, wire):
                 draft.replace(record, wire)
         elif moving[item_id] and anchor is not None:
-            _move(draft, record, wire, anchor)
+            draft.move(record, wire, anchor)
     _take_away(draft, order[first:last], start, held)
     if anchor is not None and last == len(order):
         _to_the_end(draft, order, anchor)
@@ -150,16 +150,6 @@ def _moving(draft: Draft, matched: list[Record], stay: set[int]) -> dict[str, bo
         if not moves:
             draft.kept.append(Kept(item_id, Why.FIXED if links else Why.UNLINKED))
     return moving
-
-
-def _move(draft: Draft, record: Record, wire: Wire, anchor: str) -> None:
-    partner = record.partner
-    if partner is None:
-        draft.hunk(anchor).new.append(draft.copy(record, wire))
-    elif record.item.part is not Part.OUTPUT:  # which goes with its call
-        new = draft.copy(record, wire)
-        new.output = draft.copy(partner, partner.wire)
-        draft.hunk(anchor).new.append(new)
 
 
 # --- what goes -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.errors import NotATarget
-from lockstitch.mirror.ordering import staying
+from lockstitch.mirror.ordering import longest_run
 
 
 class Entries(Struct, eq=False):
@@ -52,7 +52,7 @@ def difference(context: Context, target: Sequence[Wire]) -> Difference:
     positions = [record.index for record in matched]
     if positions and (min(positions) < first or max(positions) >= last):
         raise _twice(next(one.id for one in matched if not first <= one.index < last))
-    return Difference(first, last, entries, matched, staying(positions))
+    return Difference(first, last, entries, matched, longest_run(positions))
 
 
 def _ends_in_common(

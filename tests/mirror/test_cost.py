@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from tests.mirror.building import heard
 from tests.mirror.provider import Ids, message
-from tests.mirror.test_mirror import heard
 
 
 def full(count):

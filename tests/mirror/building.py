@@ -32,8 +32,8 @@ def chain(*names):
     ]
 
 
-def session_with(*names):
-    session = Session()
+def session_with(*names, **options):
+    session = Session(**options)
     for name in names:
         session.provider.hears(message(name, name))
     session.drain()

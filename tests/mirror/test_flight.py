@@ -117,3 +117,26 @@ def test_a_call_that_is_in_doubt_keeps_its_output_waiting():
     plan = mirror.plan(pair, base=mirror.snapshot(), new_id=session.new_id)
     assert [type(edit) for edit in plan.edits] == [Retrieve]
     assert set(plan.waiting) == {"f", "o"}
+
+
+def test_an_answer_to_a_question_that_was_asked_before_tells_nothing():
+    session = session_with("a", links=False)
+    mirror = session.mirror
+
+    def commit(target):
+        mirror.commit(mirror.plan(target, base=mirror.snapshot(), new_id=session.new_id))
+
+    target = [message("a", "a"), message("n", "n")]
+    commit(target)
+    session.send()
+    mirror.expire(sent_before=1)
+    commit(target)  # asks whether `n` is there
+    session.hear(2)
+    commit(target[:1])  # it is; now it shall go
+    assert len(session.send()) == 2
+    mirror.expire(sent_before=1)
+    assert session.hear()[0]["type"] == "conversation.item.retrieved"  # from before its deletion
+    assert not mirror.idle
+    session.drain()
+    assert session.ids() == ["a"]
+    assert mirror.idle

@@ -39,6 +39,8 @@ class Tracked(Struct, eq=False):
     edit: Edit
     standing: Standing = Standing.PLANNED
     sent_at: float = 0.0
+    turn: int = 0
+    """The provider takes edits in the order in which they are sent."""
     key: tuple[Part, str] | None = None
     """The call that it creates, or the output."""
 
@@ -66,6 +68,7 @@ class Flight:
         self._groups: dict[str, _Group] = {}
         self._sent: OrderedDict[str, Tracked] = OrderedDict()
         self._doubtful: dict[str, Tracked] = {}
+        self._turns = 0
 
     def __repr__(self) -> str:
         return f"<Flight {len(self._sent)} sent, {len(self._doubtful)} in doubt>"
@@ -107,6 +110,17 @@ class Flight:
         """Is nothing under way, and nothing in doubt?"""
         return not (self._ready or self._sent or self._doubtful)
 
+    @staticmethod
+    def tells(retrieve: Tracked | None, edit: Tracked | None) -> bool:
+        """Does the answer to this question tell what became of this edit, which is in doubt?
+        Not if it was asked before the edit was sent."""
+        return (
+            retrieve is not None
+            and edit is not None
+            and edit.standing is Standing.IN_DOUBT
+            and retrieve.turn > edit.turn
+        )
+
     # --- on the way ----------------------------------------------------------------------------
 
     def commit(self, edits: Iterable[Edit]) -> None:
@@ -147,6 +161,8 @@ class Flight:
     def sent(self, tracked: Tracked, at: float) -> None:
         tracked.standing = Standing.SENT
         tracked.sent_at = at
+        self._turns += 1
+        tracked.turn = self._turns
         self._sent[tracked.edit.event_id] = tracked
 
     def expire(self, sent_before: float) -> list[Tracked]:

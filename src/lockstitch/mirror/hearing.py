@@ -133,7 +133,7 @@ def _retrieved(context: Context, event: Event) -> None:
     if record is not None and record.lives:
         record.truncated = False
         _told_again(context, record, wire)
-        if delete is not None and delete.standing is Standing.IN_DOUBT:
+        if delete is not None and context.flight.tells(retrieve, delete):
             context.flight.reject(delete)
     elif create is not None and isinstance(create.edit, Create):
         # Its own event was lost: it stands where it was asked for.
@@ -223,7 +223,7 @@ def _not_there(context: Context, tracked: Tracked) -> None:
     delete, create = context.flight.deleting(item_id), context.flight.creating(item_id)
     if delete is not None:
         context.flight.acknowledge(delete)
-    if create is not None and create.standing is Standing.IN_DOUBT:
+    if create is not None and context.flight.tells(tracked, create):
         context.flight.reject(create)
 
 

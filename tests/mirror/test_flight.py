@@ -140,3 +140,30 @@ def test_an_answer_to_a_question_that_was_asked_before_tells_nothing():
     session.drain()
     assert session.ids() == ["a"]
     assert mirror.idle
+
+
+def test_an_answer_that_comes_late_is_to_the_question_that_was_asked_first():
+    session = session_with("a", links=False)
+    mirror = session.mirror
+
+    def commit(target):
+        mirror.commit(mirror.plan(target, base=mirror.snapshot(), new_id=session.new_id))
+
+    target = [message("a", "a"), message("n", "n")]
+    commit(target)
+    session.send()
+    mirror.expire(sent_before=1)
+    commit(target)  # asks whether `n` is there
+    session.hear(2)
+    commit(target[:1])  # it is; now it shall go
+    session.send()
+    mirror.expire(sent_before=1)
+    commit(target[:1])  # asks again
+    (again,) = session.send()
+    assert isinstance(again, Retrieve)
+    session.hear()  # the answer to the first question
+    assert mirror.standing(again.event_id) is Standing.SENT
+    session.drain()
+    assert session.ids() == ["a"]
+    assert mirror.idle
+    assert not mirror._context.flight._asked

@@ -25,6 +25,7 @@ def small_limits(monkeypatch):
     monkeypatch.setattr(chain, "MOST_ORPHANS", 64)
     monkeypatch.setattr(naming, "MOST_NAMES_REMEMBERED", 64)
     monkeypatch.setattr(flight, "MOST_ENDED_EDITS_REMEMBERED", 64)
+    monkeypatch.setattr(flight, "MOST_ITEMS_ASKED_ABOUT", 64)
     monkeypatch.setattr(context, "MOST_ENDED_RESPONSES_REMEMBERED", 64)
     monkeypatch.setattr("lockstitch.mirror.mirror.MOST_EVENT_IDS_REMEMBERED", 64)
 

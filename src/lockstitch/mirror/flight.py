@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import chain
 
 from msgspec import Struct
 
@@ -17,6 +18,9 @@ from lockstitch.mirror.saying import read
 
 MOST_ENDED_EDITS_REMEMBERED = 4096
 """How far an edit came is asked soon after, or not."""
+
+MOST_ITEMS_ASKED_ABOUT = 1024
+"""An answer that never came is waited for until so many other items were asked about."""
 
 
 class Standing(Enum):
@@ -69,6 +73,9 @@ class Flight:
         self._sent: OrderedDict[str, Tracked] = OrderedDict()
         self._doubtful: dict[str, Tracked] = {}
         self._turns = 0
+        self._asked: OrderedDict[str, deque[int]] = OrderedDict()
+        """The turns of questions about each item that were not answered so far, in time or not:
+        an answer does not say which it answers, and the first is to the oldest."""
 
     def __repr__(self) -> str:
         return f"<Flight {len(self._sent)} sent, {len(self._doubtful)} in doubt>"
@@ -100,7 +107,7 @@ class Flight:
 
     def oldest_delete(self) -> Tracked | None:
         """The delete that a provider answers next that does not say which it answers."""
-        unanswered = (*self._doubtful.values(), *self._sent.values())
+        unanswered = chain(self._doubtful.values(), self._sent.values())
         return next((one for one in unanswered if isinstance(one.edit, Delete)), None)
 
     def in_doubt(self) -> Iterator[Edit]:
@@ -110,16 +117,35 @@ class Flight:
         """Is nothing under way, and nothing in doubt?"""
         return not (self._ready or self._sent or self._doubtful)
 
+    def answered(self, item_id: str) -> int:
+        """A question about this item was answered. Gives the turn in which it was asked; 0 if
+        nobody knows."""
+        turns = self._asked.get(item_id)
+        if not turns:
+            return 0
+        turn = turns[0]
+        self._settle(item_id, turn)
+        retrieve = self._retrieves.get(item_id)
+        if retrieve is not None and retrieve.turn == turn:
+            self.acknowledge(retrieve)
+        return turn
+
+    def refused(self, retrieve: Tracked) -> None:
+        """This very question was answered with a refusal, and so were all before it."""
+        self._settle(retrieve.edit.item_id, retrieve.turn)
+
+    def _settle(self, item_id: str, turn: int) -> None:
+        turns = self._asked.get(item_id, deque())
+        while turns and turns[0] <= turn:
+            turns.popleft()
+        if not turns:
+            self._asked.pop(item_id, None)
+
     @staticmethod
-    def tells(retrieve: Tracked | None, edit: Tracked | None) -> bool:
-        """Does the answer to this question tell what became of this edit, which is in doubt?
-        Not if it was asked before the edit was sent."""
-        return (
-            retrieve is not None
-            and edit is not None
-            and edit.standing is Standing.IN_DOUBT
-            and retrieve.turn > edit.turn
-        )
+    def tells(turn: int, edit: Tracked) -> bool:
+        """Does a question that was asked in this turn tell what became of an edit in doubt? Not if
+        it was asked before the edit was sent."""
+        return edit.standing is Standing.IN_DOUBT and turn > edit.turn
 
     # --- on the way ----------------------------------------------------------------------------
 
@@ -163,6 +189,10 @@ class Flight:
         tracked.sent_at = at
         self._turns += 1
         tracked.turn = self._turns
+        if isinstance(tracked.edit, Retrieve):
+            self._asked.setdefault(tracked.edit.item_id, deque()).append(tracked.turn)
+            if len(self._asked) > MOST_ITEMS_ASKED_ABOUT:
+                self._asked.popitem(last=False)
         self._sent[tracked.edit.event_id] = tracked
 
     def expire(self, sent_before: float) -> list[Tracked]:

@@ -13,7 +13,7 @@ from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
-from lockstitch.mirror.edits import ROOT, Create, Delete
+from lockstitch.mirror.edits import ROOT, Create, Delete, Retrieve
 from lockstitch.mirror.flight import Standing, Tracked
 from lockstitch.mirror.saying import with_words, without_audio
 
@@ -125,15 +125,13 @@ def _retrieved(context: Context, event: Event) -> None:
     if wire is None:
         return
     item_id = wire["id"]
-    retrieve = context.flight.retrieving(item_id)
-    if retrieve is not None:
-        context.flight.acknowledge(retrieve)
+    asked = context.flight.answered(item_id)
     create, delete = context.flight.creating(item_id), context.flight.deleting(item_id)
     record = context.chain.get(item_id)
     if record is not None and record.lives:
         record.truncated = False
         _told_again(context, record, wire)
-        if delete is not None and context.flight.tells(retrieve, delete):
+        if delete is not None and context.flight.tells(asked, delete):
             context.flight.reject(delete)
     elif create is not None and isinstance(create.edit, Create):
         # Its own event was lost: it stands where it was asked for.
@@ -198,7 +196,11 @@ def _error(context: Context, event: Event) -> None:
     if not isinstance(error, dict):
         return
     tracked = context.flight.tracked(str(error.get("event_id")))
-    if tracked is None or tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
+    if tracked is None:
+        return
+    if isinstance(tracked.edit, Retrieve):
+        context.flight.refused(tracked)
+    if tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
         return
     code = error.get("code")
     if code in NOT_THERE:
@@ -223,7 +225,7 @@ def _not_there(context: Context, tracked: Tracked) -> None:
     delete, create = context.flight.deleting(item_id), context.flight.creating(item_id)
     if delete is not None:
         context.flight.acknowledge(delete)
-    if create is not None and context.flight.tells(tracked, create):
+    if create is not None and context.flight.tells(tracked.turn, create):
         context.flight.reject(create)
 
 

@@ -59,7 +59,7 @@ def plan_changes(
 ) -> Plan:
     """See `Mirror.plan_changes`."""
     draft = Draft(context, base, new_id)
-    taken = {context.resolve(item_id) for item_id in removed}
+    taken = dict.fromkeys(context.resolve(item_id) for item_id in removed)
     draft.wants = lambda record: record.id not in taken
     for wire, item_id, record in resolved(context, changed, whole=changed):
         if record is None:

@@ -59,6 +59,29 @@ def test_an_output_goes_right_behind_its_call():
     assert session.ids() == ["a", "f", "o", "b"]
 
 
+def test_an_output_stays_behind_its_call_wherever_the_target_has_it():
+    session = in_flight()
+    target = [*session.mirror.items, output("o", "c1")]
+    session.sync(target)
+    assert not session.sync(target).edits
+    assert session.ids() == ["a", "f", "o", "b"]
+    first = [target[3], *target[:3]]
+    assert not session.sync(first).edits
+    # What follows it in the target follows what stood before it there.
+    session.sync([*target, message("n", "n")])
+    assert session.ids() == ["a", "f", "o", "b", "n"]
+
+
+def test_an_output_goes_where_its_call_goes():
+    session = in_flight()
+    session.sync([*session.mirror.items, output("o", "c1")])
+    a, f, o, b = session.mirror.items
+    session.sync([o, a, b, f])
+    kinds = [one["type"] for one in session.mirror.items]
+    assert kinds == ["message", "message", "function_call", "function_call_output"]
+    assert session.mirror.items == session.provider.items
+
+
 def test_a_pair_is_deleted_whole_or_not_at_all():
     session = in_flight()
     session.sync([*session.mirror.items, output("o", "c1")])

@@ -22,6 +22,8 @@ def test_a_caller_may_go_on_with_the_first_id_for_ever():
         assert texts(session) == [f"{number}", "b"]
         assert session.mirror.get("a")["content"][0]["text"] == f"{number}"
     assert not session.sync([message("a", f"{number}"), message("b", "b")]).edits
+    assert len(session.mirror._context.names) == MOST_NAMES_OF_ONE_ITEM
+    assert len(session.mirror._context.names.current("a")) <= 2
 
 
 def test_a_caller_may_go_on_with_any_id_that_it_was_shown():
@@ -46,7 +48,8 @@ def test_a_refused_replacement_leaves_the_name_with_what_is_there():
     assert texts(session) == ["three"]
 
 
-def test_a_copy_whose_original_cannot_be_deleted_is_taken_away_again():
+@pytest.mark.parametrize("again", [True, False], ids=["said again", "as it is"])
+def test_a_copy_whose_original_cannot_be_deleted_is_taken_away_again(again):
     session = session_with("a", "b")
     plan = session.mirror.plan(
         [message("a", "one"), message("b", "b")],
@@ -59,8 +62,8 @@ def test_a_copy_whose_original_cannot_be_deleted_is_taken_away_again():
     session.provider.refuse_next = 1
     session.drain()
     assert texts(session) == ["a", "one", "b"]
-    session.sync([message("a", "one"), message("b", "b")])
-    assert texts(session) == ["one", "b"]
+    session.sync([message("a", "one"), message("b", "b")] if again else session.mirror.items)
+    assert texts(session) == ["one" if again else "a", "b"]
 
 
 @pytest.mark.parametrize("living", [True, False])

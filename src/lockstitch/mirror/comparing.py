@@ -7,14 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from operator import eq
+from typing import Final
 
 from msgspec import Struct
 
+from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.errors import NotATarget
 from lockstitch.mirror.ordering import longest_run
+
+_OUTPUT: Final = Part.OUTPUT
 
 
 class Entries(Struct, eq=False):
@@ -39,6 +43,8 @@ class Difference(Struct, eq=False):
     """What the target has in between."""
     matched: list[Record]
     """Those of them that are there, in the order of the target."""
+    ordered: list[Record]
+    """Those of these whose order matters: an output is where its call is."""
     stay: set[int]
     """The indexes of those that can stay: a longest run that is in order."""
 
@@ -49,10 +55,12 @@ def difference(context: Context, target: Sequence[Wire]) -> Difference:
     last = len(order) - end
     entries = resolved(context, target[first : len(target) - end], whole=target)
     matched = [] if first == last else list(filter(None, entries.records))
-    positions = [record.index for record in matched]
-    if positions and (min(positions) < first or max(positions) >= last):
-        raise _twice(next(one.id for one in matched if not first <= one.index < last))
-    return Difference(first, last, entries, matched, longest_run(positions))
+    for record in matched:
+        if not first <= record.index < last:
+            raise _twice(record.id)
+    ordered = [one for one in matched if one.partner is None or one.item.part is not _OUTPUT]
+    stay = longest_run([record.index for record in ordered])
+    return Difference(first, last, entries, matched, ordered, stay)
 
 
 def _ends_in_common(

@@ -5,6 +5,7 @@ is in `drafting`; what differs, in `comparing`."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
@@ -24,10 +25,12 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
     first, last = found.first, found.last
     named = {record.id for record in found.matched}
     draft.wants = lambda record: not first <= record.index < last or record.id in named
-    moving = _moving(draft, found.matched, found.stay)
+    moving = _moving(draft, found.ordered, found.stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
-    held: set[str] = set()  # items that stay, in the order of the target
+    staying = chain(sorted(found.stay), repeat(last))
+    furthest, ahead = first - 1, next(staying)
+    held: set[str] = set()
     for wire, item_id, record in found.entries:
         if record is None:
             if anchor is None:
@@ -35,8 +38,11 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
             else:
                 anchor = draft.place(wire, item_id, anchor)
         elif item_id not in moving:
-            anchor = item_id
             held.add(item_id)
+            if record.index == ahead:
+                anchor, furthest, ahead = item_id, ahead, next(staying)
+            elif furthest < record.index < ahead:  # an output, where its call is
+                anchor, furthest = item_id, record.index
             if draft.changed(record, wire):
                 draft.replace(record, wire)
         elif moving[item_id] and anchor is not None:
@@ -129,11 +135,11 @@ def _to_the_end(draft: Draft, order: list[Record], anchor: str) -> None:
 # --- moves ---------------------------------------------------------------------------------------
 
 
-def _moving(draft: Draft, matched: list[Record], stay: set[int]) -> dict[str, bool]:
+def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bool]:
     """Items that are not where the target has them, and whether they are made again there."""
-    if len(stay) == len(matched):
+    if len(stay) == len(ordered):
         return {}
-    away = {record.id: record for record in matched if record.index not in stay}
+    away = {record.id: record for record in ordered if record.index not in stay}
     links = draft.context.links
     for partner in [one.partner for one in away.values() if one.partner is not None]:
         if draft.wants(partner):  # a pair moves whole

@@ -335,6 +335,13 @@ class Conversations(RuleBasedStateMachine):
         self.session.sync(target)
         outputs, calls = self.pairs()
         assert outputs == calls
+        # Wanting the same again changes nothing.
+        for _ in range(2):
+            self.session.sync(self.last_target)
+        assert not self.session.sync(self.last_target).edits
+        assert self.mirror.items == self.provider.items
+        outputs, calls = self.pairs()
+        assert not outputs - calls
         created = Counter(self.provider.created)
         assert not created or max(created.values()) == 1
 

@@ -1,0 +1,142 @@
+"""The calls of a session: which of them are run here, and which wait for somebody.
+
+Running them is the runner's own affair (`runner.desk`): started, run and settled on disk, each
+step before the next. This only hands them over, and notes what has come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from lockstitch.core.calls import Call, id_of
+from lockstitch.core.facts import Seq
+from lockstitch.dialects.base import Wire
+from lockstitch.ledgers.making import call_settled
+from lockstitch.realtime.errors import NoSuchCall
+from lockstitch.realtime.thread import Thread
+from lockstitch.runner.asked import asked_of
+from lockstitch.runner.desk import Desk, OnUnknown
+from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall, Waiting
+from lockstitch.runner.tools import Tool
+
+
+class Calls:
+    """Calls from their announcement to the delivery of their output."""
+
+    def __init__(
+        self,
+        thread: Thread,
+        tools: Mapping[str, Tool],
+        outside: frozenset[str],
+        *,
+        tell: Callable[[CallBegan | CallEnded | Waiting], None],
+        on_unknown: OnUnknown | None,
+        grace: float,
+    ) -> None:
+        self._thread = thread
+        self._tools = tools
+        self._outside = outside
+        """Names of functions that the caller has declared itself, and answers itself."""
+        self._tell_reader = tell
+        self._approved: dict[str, bool] = {}
+        self._under_way: dict[tuple[Seq, int], Call] = {}
+        self._taken = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._desk = Desk(
+            thread.journal,
+            tools,
+            tell=self._tell,
+            approved=self._approved,
+            on_unknown=on_unknown,
+            grace=grace,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Calls {len(self._under_way)} under way>"
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, CallBegan | CallEnded):
+            self._tell_reader(event)
+        if isinstance(event, CallEnded):
+            self._settled.set()
+
+    def take(self, calls: Iterable[Call]) -> None:
+        """Run these calls, and tell of those that wait for somebody."""
+        calls = list(calls)
+        if not calls:
+            return
+        self._under_way.update((id_of(call), call) for call in calls)
+        inside = [call for call in calls if not self._is_outside(call)]
+        self._desk.take(inside)
+        self._taken.set()
+        approval, output = self._desk.held(inside)
+        output += [self._pending(call) for call in calls if self._is_outside(call)]
+        if approval or output:
+            self._tell_reader(Waiting(approval, output))
+
+    def _is_outside(self, call: Call) -> bool:
+        # Who gave no tools at all runs every call itself.
+        theirs = call.item.name in self._outside or not self._tools
+        return theirs and call.item.name not in self._tools
+
+    def _pending(self, call: Call) -> PendingCall:
+        asked = asked_of(self._thread.journal.ledger, call)
+        return PendingCall(call.item.key or "", asked.name, asked.arguments, call.seq)
+
+    def approve(self, decisions: Mapping[str, bool]) -> None:
+        """Say of calls that asked first whether they may run."""
+        calls = [self._waiting(call_id) for call_id in decisions]
+        self._approved.update(decisions)
+        self.take(calls)
+
+    async def answer(
+        self, call_id: str, output: str | Wire | Sequence[Wire], *, failed: bool
+    ) -> None:
+        """The output of a call that is answered from outside. It is on disk on return."""
+        call = self._waiting(call_id)
+        journal = self._thread.journal
+        await journal.append(call_settled(journal.ledger, call, output, failed=failed))
+        self._settled.set()
+
+    def _waiting(self, call_id: str) -> Call:
+        for call in reversed(self._thread.unsettled()):
+            if call.item.key == call_id:
+                return call
+        raise NoSuchCall(f"No call {call_id} waits for an output: it may have one already.")
+
+    # --- what has come back --------------------------------------------------------------------
+
+    async def settled(self) -> list[Call]:
+        """Calls that have their output, and whose delivery is not noted; once there are some."""
+        while True:
+            await self._settled.wait()
+            self._settled.clear()
+            found = [call for call in self._under_way.values() if call.output is not None]
+            if found:
+                return found
+
+    def look_again(self) -> None:
+        """There is a new line: what has no delivery noted may be there, or not."""
+        self._settled.set()
+
+    def delivered(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            self._under_way.pop(id_of(call), None)
+
+    @property
+    def open(self) -> bool:
+        """Is there a call without an output?"""
+        return any(call.output is None for call in self._under_way.values())
+
+    # --- tools that run ------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Raises what kept an output from being written: nobody may go on as if it were."""
+        while True:
+            await self._taken.wait()
+            self._taken.clear()
+            await self._desk.finish()
+
+    async def stop(self) -> None:
+        """Ask the tools to end; each gets its grace time, and an honest outcome on disk."""
+        await self._desk.stop()

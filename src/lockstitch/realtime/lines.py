@@ -1,0 +1,215 @@
+"""The lines of a session, one after the other: opened, configured, filled, heard, lost.
+
+A new session of the provider is empty. It gets the caller's configuration and then the context of
+the thread, whole and once; only then is the line anybody's. When to try again is in
+`reconnecting`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from lockstitch.realtime.bell import Bell
+from lockstitch.realtime.connection import Connect, Event
+from lockstitch.realtime.editing import Account, Edited, Seen, Target
+from lockstitch.realtime.errors import (
+    CannotConnect,
+    ConfigurationRefused,
+    ConnectionLost,
+    SessionOver,
+)
+from lockstitch.realtime.events import OwnEvent, Reconnecting, Restored
+from lockstitch.realtime.ids import new_id
+from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_ROUNDS, Patience
+from lockstitch.realtime.line import Line
+from lockstitch.realtime.reconnecting import Attempts, lost_request, waits_for_an_answer
+from lockstitch.realtime.thread import Thread
+from lockstitch.upstream.contract import Fate, UpstreamFailure
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What all lines of a session have in common."""
+
+    connect: Connect
+    configuration: dict[str, Any] | None
+    links: bool
+    """Does the provider take items anywhere, and say what they follow?"""
+    transcribes: bool
+    """Do the words of what the user says come later?"""
+    replies: bool
+    patience: Patience
+
+
+class Lines:
+    """Keeps a line open for as long as the session lives."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        thread: Thread,
+        attempts: Attempts,
+        *,
+        tell: Callable[[OwnEvent], None],
+        heard: Callable[[Line, Event], Awaitable[None]],
+        filled: Callable[[Line, Event | None], None],
+    ) -> None:
+        self._setting = setting
+        self._thread = thread
+        self._attempts = attempts
+        self._tell = tell
+        self._heard = heard
+        self._filled = filled
+        """Told of each line that has the context, and of a response that is to be asked for."""
+        self._newest: Line | None = None
+        self._over: SessionOver | None = None
+        self._bell = Bell()
+        self._asks: Event | None = {} if waits_for_an_answer(thread.context()) else None
+        """What a response is to be asked for with, once there is a line."""
+
+    def __repr__(self) -> str:
+        return f"<Lines {self._newest!r}, {self._attempts!r}>"
+
+    @property
+    def newest(self) -> Line:
+        """The line that had the context last, whether or not it is lost by now."""
+        if self._newest is None:
+            raise self._over or SessionOver("The session has no line yet. Wait for its opening.")
+        return self._newest
+
+    async def ready(self) -> Line:
+        """The line that has the whole context, once there is one. Raises `SessionOver`."""
+        while True:
+            self.check()
+            if self._newest is not None and self._newest.lost is None:
+                return self._newest
+            await self._bell.rung()
+
+    def check(self) -> None:
+        if self._over is not None:
+            raise self._over
+
+    def ring(self) -> None:
+        """Something has changed that no line has heard."""
+        if self._newest is not None:
+            self._newest.ring()
+
+    def end(self, over: SessionOver) -> None:
+        """There will be no more lines."""
+        self._over = self._over or over
+        if self._newest is not None:
+            self._newest.end(ConnectionLost(str(over)))
+        self._bell.ring()
+
+    # --- one after the other -------------------------------------------------------------------
+
+    async def keep(self) -> None:
+        """Open a line, fill it, hear it to its end; and again. Raises `CannotConnect` when no more
+        is tried, and `ConfigurationRefused`."""
+        while True:
+            fate, retry_after, lost_response = Fate.LOST, None, False
+            try:
+                lost_response = await self._one()
+                reason = str(self.newest.lost)
+            except UpstreamFailure as failure:
+                reason, fate, retry_after = str(failure), failure.fate, failure.retry_after
+            except (ConnectionLost, OSError) as lost:
+                reason = str(lost)
+            delay = self._attempts.next(fate, retry_after)
+            if delay is None:
+                raise CannotConnect(
+                    f"No connection could be had, or kept ({reason}); attempts in a row: "
+                    f"{self._attempts.failures}. The thread is whole: open it again later."
+                )
+            self._tell(Reconnecting(reason, self._attempts.failures, delay, lost_response))
+            await asyncio.sleep(delay)
+
+    async def _one(self) -> bool:
+        """One line to its end: was a response lost with it? Raises if it was never filled."""
+        clock = asyncio.get_running_loop().time
+        opened = clock()
+        setting = self._setting
+        line = Line(await setting.connect(), links=setting.links, transcribes=setting.transcribes)
+        try:
+            await self._live(line)
+        finally:
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await line.close()
+        self._attempts.lived(clock() - opened)
+        if self._asks is None:
+            self._asks = lost_request(line.floor)
+        return bool(line.floor.speaking)
+
+    async def _live(self, line: Line) -> None:
+        """Fill a line while it is heard, and hear it until it is lost."""
+        hearing = asyncio.create_task(self._hear(line))
+        filling = asyncio.create_task(self._fill(line))
+        try:
+            await asyncio.wait({hearing, filling}, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in (hearing, filling):
+                task.cancel()
+            ended = await asyncio.gather(filling, hearing, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, asyncio.CancelledError) or error is None:
+                continue
+            if isinstance(error, ConnectionLost) and line.restored:
+                continue
+            raise error
+
+    async def _hear(self, line: Line) -> None:
+        while True:
+            await self._heard(line, await line.receive())
+            line.check()
+
+    async def _fill(self, line: Line) -> None:
+        if self._setting.configuration is not None:
+            await self._configure(line, self._setting.configuration)
+        context = self._thread.context()
+        pushed = await self._push(line, Target(context, Seen(line.mirror.snapshot(), line)))
+        line.restored = True
+        await self._thread.remember(line)
+        # Open calls are answered first; then a response is asked for in any case.
+        asks, self._asks = self._asks, None
+        if not self._setting.replies or self._thread.unsettled():
+            asks = None
+        if context or self._attempts.failures:
+            self._tell(
+                Restored(
+                    items=len(line.mirror),
+                    rejected=pushed.rejected,
+                    unplaceable=pushed.unplaceable,
+                    asked_again=asks is not None,
+                )
+            )
+        self._newest = line
+        self._bell.ring()
+        self._filled(line, asks)
+
+    async def _push(self, line: Line, context: Target) -> Edited:
+        account = Account()
+        for _ in range(MOST_ROUNDS):
+            plan = context.plan(line, {}, new_id)
+            await line.carry_out(plan, self._setting.patience.acknowledgement_seconds)
+            if not account.take(plan, line):
+                break
+        pushed = account.result()
+        if pushed.in_doubt:
+            raise ConnectionLost("The provider did not say whether it has the context.")
+        return pushed
+
+    async def _configure(self, line: Line, body: dict[str, Any]) -> None:
+        event_id, updates = new_id("event"), line.updates
+        await line.send({"type": "session.update", "event_id": event_id, "session": body})
+        seconds = self._setting.patience.answer_seconds
+        if not await line.until(
+            lambda: line.updates > updates or event_id in line.refusals, seconds
+        ):
+            raise ConnectionLost(f"The configuration was not answered within {seconds:g} seconds.")
+        if event_id in line.refusals:
+            said = line.refusals[event_id].get("message")
+            raise ConfigurationRefused(f"The provider refused the configuration: {said}")

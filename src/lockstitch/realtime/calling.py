@@ -12,6 +12,7 @@ from lockstitch.core.calls import Call, id_of
 from lockstitch.core.facts import Seq
 from lockstitch.dialects.base import Wire
 from lockstitch.ledgers.making import call_settled
+from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.errors import NoSuchCall
 from lockstitch.realtime.thread import Thread
 from lockstitch.runner.asked import asked_of
@@ -40,8 +41,11 @@ class Calls:
         self._tell_reader = tell
         self._approved: dict[str, bool] = {}
         self._under_way: dict[tuple[Seq, int], Call] = {}
+        """Calls whose output is not delivered."""
+        self._on_disk: set[tuple[Seq, int]] = set()
+        """Those of them whose output is on disk; that the ledger has it says less."""
         self._taken = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._bell = Bell()
         self._desk = Desk(
             thread.journal,
             tools,
@@ -49,6 +53,7 @@ class Calls:
             approved=self._approved,
             on_unknown=on_unknown,
             grace=grace,
+            settled=self._settle,
         )
 
     def __repr__(self) -> str:
@@ -57,8 +62,11 @@ class Calls:
     def _tell(self, event: Event) -> None:
         if isinstance(event, CallBegan | CallEnded):
             self._tell_reader(event)
-        if isinstance(event, CallEnded):
-            self._settled.set()
+
+    def _settle(self, call: Call) -> None:
+        self._under_way[id_of(call)] = call
+        self._on_disk.add(id_of(call))
+        self._bell.ring()
 
     def take(self, calls: Iterable[Call]) -> None:
         """Run these calls, and tell of those that wait for somebody."""
@@ -96,7 +104,7 @@ class Calls:
         call = self._waiting(call_id)
         journal = self._thread.journal
         await journal.append(call_settled(journal.ledger, call, output, failed=failed))
-        self._settled.set()
+        self._settle(call)
 
     def _waiting(self, call_id: str) -> Call:
         for call in reversed(self._thread.unsettled()):
@@ -107,26 +115,30 @@ class Calls:
     # --- what has come back --------------------------------------------------------------------
 
     async def settled(self) -> list[Call]:
-        """Calls that have their output, and whose delivery is not noted; once there are some."""
-        while True:
-            await self._settled.wait()
-            self._settled.clear()
-            found = [call for call in self._under_way.values() if call.output is not None]
-            if found:
-                return found
+        """Calls whose output is on disk and not delivered, once there are some."""
+        while not (found := [self._under_way[place] for place in sorted(self._on_disk)]):
+            await self._bell.rung()
+        return found
 
-    def look_again(self) -> None:
-        """There is a new line: what has no delivery noted may be there, or not."""
-        self._settled.set()
+    async def written(self) -> None:
+        """Until every output that the ledger has is on disk."""
+        while any(
+            call.output is not None and place not in self._on_disk
+            for place, call in self._under_way.items()
+        ):
+            await self._bell.rung()
 
     def delivered(self, calls: Iterable[Call]) -> None:
+        """These outputs are at the provider, or will never be."""
         for call in calls:
+            self._on_disk.discard(id_of(call))
             self._under_way.pop(id_of(call), None)
+        self._bell.ring()
 
     @property
     def open(self) -> bool:
-        """Is there a call without an output?"""
-        return any(call.output is None for call in self._under_way.values())
+        """Is there a call whose output is not delivered?"""
+        return bool(self._under_way)
 
     # --- tools that run ------------------------------------------------------------------------
 

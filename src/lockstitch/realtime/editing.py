@@ -162,7 +162,7 @@ class Account:
         self._done: dict[str, None] = {}
         self._rejected: dict[str, Refusal] = {}
         self._under_way: list[Edit] = []
-        self._plan: Plan | None = None
+        self._plan = Plan(version=0)
         self.copies: dict[str, str] = {}
         """Items that took the place of others, by the ids of those."""
 
@@ -201,7 +201,7 @@ class Account:
         self._under_way = left
 
     def result(self) -> Edited:
-        plan = self._plan or Plan(version=0)
+        plan = self._plan
         return Edited(
             done=tuple(self._done),
             rejected=tuple(self._rejected.values()),

@@ -54,6 +54,7 @@ class Lines:
         attempts: Attempts,
         *,
         tell: Callable[[OwnEvent], None],
+        written: Callable[[], Awaitable[None]],
         heard: Callable[[Line, Event], Awaitable[None]],
         filled: Callable[[Line, Event | None], None],
     ) -> None:
@@ -61,6 +62,7 @@ class Lines:
         self._thread = thread
         self._attempts = attempts
         self._tell = tell
+        self._written = written
         self._heard = heard
         self._filled = filled
         """Told of each line that has the context, and of a response that is to be asked for."""
@@ -169,6 +171,7 @@ class Lines:
     async def _fill(self, line: Line) -> None:
         if self._setting.configuration is not None:
             await self._configure(line, self._setting.configuration)
+        await self._written()  # an output is on disk before it is anywhere else
         context = self._thread.context()
         pushed = await self._push(line, Target(context, Seen(line.mirror.snapshot(), line)))
         line.restored = True

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lockstitch.core import families
+from lockstitch.core.arranging import history
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.facts import START, AnyFact, By, ItemAdded, Noted, Seq
 from lockstitch.dialects.base import Wire, text_of
@@ -73,6 +74,8 @@ class Memory:
         self._by_id: dict[str, Seq] = {}
         self._wires: dict[Seq, Wire] = {}
         """What each says; the provider's own dictionary, once it was found to say the same."""
+        self._changed: dict[Seq, Seq] = {}
+        """The entry that holds an item as it is by now, also of those that went."""
         self.catch_up()
 
     def __repr__(self) -> str:
@@ -101,6 +104,7 @@ class Memory:
                 self._enter(item, self._order.index(after) + 1 if after != START else 0)
             case Changed(item, now):
                 self._wires[item] = self._ledger.wire(now)
+                self._changed[item] = now
             case Removed(items):
                 for item in items:
                     self._order.remove(item)
@@ -132,6 +136,11 @@ class Memory:
             if call is not None and call.output is not None:
                 items.append(output_of(self._ledger, call))
         return items
+
+    def history(self) -> list[Wire]:
+        """Everything that was said, also what is no longer in the context."""
+        said = history(self._ledger)
+        return [self._ledger.wire(self._changed.get(item, item)) for item in said]
 
     # --- what is not known ---------------------------------------------------------------------
 

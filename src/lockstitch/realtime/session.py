@@ -57,15 +57,6 @@ class Session:
         self._own_store = own_store
         self._replies = setting.replies
         self._inbox = Inbox()
-        self._lines = Lines(
-            setting,
-            thread,
-            Attempts(setting.patience, random.random),
-            tell=self._inbox.put,
-            heard=self._hear,
-            filled=self._go_on,
-        )
-        self._sending = Sending(self._lines, setting.patience)
         self._calls = Calls(
             thread,
             tools,
@@ -74,6 +65,16 @@ class Session:
             on_unknown=on_unknown,
             grace=grace,
         )
+        self._lines = Lines(
+            setting,
+            thread,
+            Attempts(setting.patience, random.random),
+            tell=self._inbox.put,
+            written=self._calls.written,
+            heard=self._hear,
+            filled=self._go_on,
+        )
+        self._sending = Sending(self._lines, setting.patience)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._failure: BaseException | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -258,8 +259,7 @@ class Session:
         await self._inbox.room()
 
     def _go_on(self, line: Line, asks: Event | None) -> None:
-        """A line has the context, with the outputs that came while there was none."""
-        self._calls.look_again()
+        """A line has the context. What it has not of the outputs is delivered now."""
         if asks is not None:
             self._spawn(self._reply(line, line.floor.begun, asks))
 

@@ -89,4 +89,4 @@ class Thread:
         return [output_of(self.journal.ledger, call) for call in calls]
 
     def history(self) -> list[Wire]:
-        return self.journal.ledger.history()
+        return self._memory.history()

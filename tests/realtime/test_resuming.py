@@ -262,6 +262,26 @@ def test_a_call_that_never_started_is_run_when_the_thread_is_taken_up():
     within(scene)
 
 
+def test_a_call_that_is_gone_and_was_never_answered_is_told_as_it_is():
+    async def scene():
+        async with staged(call("book", {"flight": "LS 1"}, call_id="c1")) as stage:
+            async with stage.session() as session:
+                await session.respond()
+                await until(session, "response.done")
+                gone = {"type": "conversation.item.delete", "item_id": session.items[0]["id"]}
+                await session.send(gone)
+                await until(session, "conversation.item.deleted")
+                assert [wire["type"] for wire in session.history()] == ["function_call"]
+            effects = Effects()
+            async with stage.session(*effects.tools) as again:
+                assert again.items == []
+                assert effects.done == []
+                assert lockstitch.check(again.history(), dialect="realtime") == []
+                assert "Never started" in again.history()[-1]["output"]
+
+    within(scene)
+
+
 def test_pairs_that_a_caller_has_put_there_are_taken_up_and_never_run():
     async def scene():
         effects = Effects()

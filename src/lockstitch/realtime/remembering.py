@@ -127,6 +127,12 @@ class Memory:
         calls = (self.call_of(item) for item in self._order)
         return [call for call in calls if call is not None and call.output is None]
 
+    def forsaken(self) -> list[Call]:
+        """Calls without an output that are in the context no more: nobody waits for them."""
+        waiting = {call.seq for call in self.unsettled()}
+        calls = self._ledger.calls.values()
+        return [call for call in calls if call.output is None and call.seq not in waiting]
+
     def context(self) -> list[Wire]:
         """The items in their order, each settled call with its output behind it."""
         items: list[Wire] = []

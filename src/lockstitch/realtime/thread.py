@@ -12,6 +12,7 @@ from msgspec import Struct
 from lockstitch.core.calls import Call
 from lockstitch.core.facts import CallSettled
 from lockstitch.dialects.base import Wire
+from lockstitch.ledgers.making import call_settled_honestly
 from lockstitch.realtime.errors import RealtimeError
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.remembering import Memory, output_of
@@ -51,7 +52,15 @@ class Thread:
                 f"{name} was begun in the dialect {begun_in}: it is no realtime conversation. Begin"
                 " another thread."
             )
-        return cls(journal)
+        thread = cls(journal)
+        try:
+            # What an earlier process left behind is told as it is; nobody else will.
+            ledger, forsaken = journal.ledger, thread._memory.forsaken()
+            await journal.append(*(call_settled_honestly(ledger, call) for call in forsaken))
+        except BaseException:
+            await journal.close()
+            raise
+        return thread
 
     @property
     def name(self) -> str:

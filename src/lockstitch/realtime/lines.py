@@ -112,56 +112,55 @@ class Lines:
         """Open a line, fill it, hear it to its end; and again. Raises `CannotConnect` when no more
         is tried, and `ConfigurationRefused`."""
         while True:
-            fate, retry_after, lost_response = Fate.LOST, None, False
+            fate, retry_after, response = Fate.LOST, None, False
             try:
-                lost_response = await self._one()
-                reason = str(self.newest.lost)
+                line = await self._one()
+                reason, response = str(line.lost), bool(line.floor.speaking)
             except UpstreamFailure as failure:
                 reason, fate, retry_after = str(failure), failure.fate, failure.retry_after
-            except (ConnectionLost, OSError) as lost:
-                reason = str(lost)
+            except OSError as failure:
+                reason = str(failure)
             delay = self._attempts.next(fate, retry_after)
             if delay is None:
                 raise CannotConnect(
                     f"No connection could be had, or kept ({reason}); attempts in a row: "
                     f"{self._attempts.failures}. The thread is whole: open it again later."
                 )
-            self._tell(Reconnecting(reason, self._attempts.failures, delay, lost_response))
+            self._tell(Reconnecting(reason, self._attempts.failures, delay, response))
             await asyncio.sleep(delay)
 
-    async def _one(self) -> bool:
-        """One line to its end: was a response lost with it? Raises if it was never filled."""
-        clock = asyncio.get_running_loop().time
+    async def _one(self) -> Line:
+        """One line to its end. Raises what keeps it from being opened, and any failure of ours."""
+        setting, clock = self._setting, asyncio.get_running_loop().time
+        connection = await setting.connect()
+        line = Line(connection, links=setting.links, transcribes=setting.transcribes)
         opened = clock()
-        setting = self._setting
-        line = Line(await setting.connect(), links=setting.links, transcribes=setting.transcribes)
         try:
             await self._live(line)
         finally:
             with suppress(Exception):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await line.close()
-        self._attempts.lived(clock() - opened)
+        if line.restored:
+            self._attempts.lived(clock() - opened)
         if self._asks is None:
             self._asks = lost_request(line.floor)
-        return bool(line.floor.speaking)
+        return line
 
     async def _live(self, line: Line) -> None:
         """Fill a line while it is heard, and hear it until it is lost."""
-        hearing = asyncio.create_task(self._hear(line))
-        filling = asyncio.create_task(self._fill(line))
+        both = [asyncio.create_task(self._fill(line)), asyncio.create_task(self._hear(line))]
         try:
-            await asyncio.wait({hearing, filling}, return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            for task in (hearing, filling):
+            for task in both:
                 task.cancel()
-            ended = await asyncio.gather(filling, hearing, return_exceptions=True)
+            ended = await asyncio.gather(*both, return_exceptions=True)
         for error in ended:
-            if isinstance(error, asyncio.CancelledError) or error is None:
-                continue
-            if isinstance(error, ConnectionLost) and line.restored:
-                continue
-            raise error
+            if isinstance(error, ConnectionLost):
+                line.end(error)
+            elif error is not None and not isinstance(error, asyncio.CancelledError):
+                raise error
 
     async def _hear(self, line: Line) -> None:
         while True:

@@ -76,6 +76,9 @@ class Session:
         )
         self._sending = Sending(self._lines, setting.patience)
         self._tasks: set[asyncio.Task[Any]] = set()
+        """What happens by itself; it is cancelled at the end."""
+        self._asked: set[asyncio.Task[Any]] = set()
+        """What callers have begun; at the end it hears that the session is over."""
         self._failure: BaseException | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -287,27 +290,28 @@ class Session:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done. If it fails, the session has."""
-        task = self._begun(work)
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
         task.add_done_callback(self._check)
 
     def _check(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, SessionOver):
-            self._failure = self._failure or error
-            self._lines.end(SessionOver(f"The session has failed: {error}"))
-            self._inbox.end(error)
+        if error is None or isinstance(error, SessionOver):
+            return
+        self._failure = self._failure or error
+        self._lines.end(SessionOver(f"The session has failed: {error}"))
+        self._inbox.end(error)
+        for other in self._tasks:
+            other.cancel()
 
     async def _owned(self, work: Coroutine[Any, Any, Value]) -> Value:
         """What a caller has begun comes to its end, whether or not the caller still waits."""
-        task = self._begun(work)
+        task = asyncio.create_task(work)
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
-
-    def _begun(self, work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def close(self) -> None:
         """Hang up and let others have the thread. Tools that run are asked to end and get their
@@ -318,10 +322,9 @@ class Session:
 
     async def _close(self) -> None:
         self._lines.end(SessionOver("The session was closed."))
-        tasks = [*self._tasks]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._asked, return_exceptions=True)
         try:
             await self._calls.stop()
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,13 @@ from tests.mirror.provider import Ids, message
 def test_every_act_has_its_row_and_none_goes_before_the_context_is_there():
     assert set(WAITS_FOR) == set(Act)
     assert all(Busy.RESTORING in row for row in WAITS_FOR.values())
+
+
+def test_the_page_shows_the_table():
+    page = (Path(__file__).parents[2] / "docs" / "realtime.md").read_text()
+    for act, row in WAITS_FOR.items():
+        shown = "; ".join(busy.value for busy in Busy if busy in row)
+        assert f"| {act.value} | {shown} |" in page
 
 
 @pytest.mark.parametrize(

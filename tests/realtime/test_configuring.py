@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.realtime.configuring import configuration, functions_of, transcribes
+from lockstitch.realtime.configuring import Configuration
 from lockstitch.runner import Tool, tool
 from lockstitch.runner.schemas import NotATool
 
@@ -14,24 +14,26 @@ def look(where: str) -> str:
     return where
 
 
+THEIRS = {"type": "function", "name": "theirs"}
+
+
 def test_tools_of_ours_stand_before_those_of_the_caller():
-    theirs = {"type": "function", "name": "theirs"}
-    body = configuration({"voice": "ash", "tools": [theirs]}, [Tool.of(look)])
-    assert body["type"] == "realtime"
-    assert body["voice"] == "ash"
-    ours, other = body["tools"]
+    configuration = Configuration({"voice": "ash", "tools": [THEIRS]}, [Tool.of(look)])
+    assert configuration.body["type"] == "realtime"
+    assert configuration.body["voice"] == "ash"
+    ours, other = configuration.body["tools"]
     assert (ours["type"], ours["name"], ours["description"]) == (
         "function",
         "look",
         "Look somewhere.",
     )
     assert "strict" not in ours
-    assert other == theirs
+    assert other == THEIRS
 
 
 def test_where_there_is_nothing_to_say_nothing_is_sent():
-    assert configuration(None, []) is None
-    assert configuration({}, []) == {"type": "realtime"}
+    assert Configuration(None, []).body is None
+    assert Configuration({}, []).body == {"type": "realtime"}
 
 
 def test_a_custom_tool_is_refused_at_once():
@@ -41,13 +43,40 @@ def test_a_custom_tool_is_refused_at_once():
         return text
 
     with pytest.raises(NotATool, match="realtime has none"):
-        configuration(None, [patch])
+        Configuration(None, [patch])
 
 
-def test_the_functions_of_a_caller_are_known_by_name():
-    tools = [{"type": "function", "name": "a"}, {"type": "mcp", "server_label": "b"}]
-    assert functions_of({"tools": tools}) == {"a"}
-    assert functions_of(None) == frozenset()
+def test_an_update_changes_what_it_names_and_keeps_the_tools_of_the_session():
+    configuration = Configuration(
+        {"audio": {"input": {"transcription": {"model": "a"}}, "output": {"voice": "ash"}}},
+        [Tool.of(look)],
+    )
+    update = configuration.update({"audio": {"output": {"speed": 1.5}}, "tools": [THEIRS]})
+    configuration.take(update)
+    assert configuration.body["audio"] == {
+        "input": {"transcription": {"model": "a"}},
+        "output": {"voice": "ash", "speed": 1.5},
+    }
+    assert [one["name"] for one in configuration.body["tools"]] == ["look", "theirs"]
+    assert configuration.functions == {"look", "theirs"}
+    configuration.take(configuration.update({"instructions": "Be brief."}))
+    assert [one["name"] for one in configuration.body["tools"]] == ["look", "theirs"]
+
+
+def test_an_update_of_turn_detection_takes_its_place():
+    configuration = Configuration(
+        {"audio": {"input": {"turn_detection": {"type": "server_vad", "threshold": 0.5}}}}, []
+    )
+    configuration.take(
+        configuration.update({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}})
+    )
+    assert configuration.body["audio"]["input"] == {"turn_detection": {"type": "semantic_vad"}}
+
+
+def test_only_functions_are_functions():
+    tools = [THEIRS, {"type": "mcp", "server_label": "b"}]
+    assert Configuration({"tools": tools}, []).functions == {"theirs"}
+    assert Configuration(None, []).functions == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -60,4 +89,4 @@ def test_the_functions_of_a_caller_are_known_by_name():
     ],
 )
 def test_words_come_later_where_they_are_asked_for(given, expected):
-    assert transcribes(given) is expected
+    assert Configuration(given, []).transcribes is expected

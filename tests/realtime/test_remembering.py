@@ -9,7 +9,7 @@ import lockstitch
 from lockstitch.core.facts import By, ItemAdded, Noted
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import call_settled, call_settled_honestly
-from lockstitch.realtime.remembering import Memory, Origins, output_of
+from lockstitch.realtime.remembering import Memory, Origins
 from tests.generated import examples
 from tests.realtime.hearing import assistant, function_call, function_output, user
 
@@ -43,7 +43,7 @@ class Provider:
         """A tool of ours has run; its output stands behind its call."""
         call = self.ledger.calls[self._seq(wire), 0]
         self.ledger.append(call_settled(self.ledger, call, f"output of {wire['id']}"))
-        self.now.insert(self.now.index(wire) + 1, output_of(self.ledger, call))
+        self.now.insert(self.now.index(wire) + 1, self.memory.output_of(call))
 
     def _seq(self, wire):
         return self.ledger.entries_with_id(wire["id"])[0]

@@ -12,6 +12,7 @@ from lockstitch.mirror import Why
 from lockstitch.realtime import (
     CannotConnect,
     ConfigurationRefused,
+    NoReply,
     NoSuchCall,
     OutputUnplaced,
     Patience,
@@ -516,6 +517,64 @@ def test_a_call_that_asks_first_runs_when_it_is_approved():
     within(scene)
 
 
+def test_who_approved_of_a_call_did_not_approve_of_the_next_with_its_id():
+    async def scene():
+        book = Book()
+        asking = tool(needs_approval=True)(book.book)
+        again = call("book", {"flight": "LS 1"}, call_id="c1")
+        async with staged(again, again) as stage, stage.session(asking) as session:
+            await session.respond()
+            await until(session, Waiting)
+            session.approve({"c1": True})
+            await until(session, CallEnded)
+            await until(session, Waiting)
+            assert book.booked == ["LS 1"]
+            session.approve({"c1": False})
+            (ended,) = of(CallEnded, await until(session, CallEnded))
+            assert ended.outcome is Outcome.NEVER_STARTED
+            assert book.booked == ["LS 1"]
+
+    within(scene)
+
+
+def test_what_others_say_to_a_call_that_a_tool_of_ours_answers_is_not_its_output():
+    async def scene():
+        book = Book()
+        async with (
+            staged(call("wait", call_id="c1"), "Done.") as stage,
+            stage.session(book.wait) as session,
+        ):
+            await session.respond()
+            await until(session, "response.done")
+            await book.begun.wait()
+            await session.change(added=[function_output("o", "c1", "From elsewhere.")])
+            book.may_end.set()
+            (unplaced,) = of(OutputUnplaced, await until(session, OutputUnplaced))
+            assert unplaced.call_id == "c1"
+            assert session.history()[-1]["output"] == "it ended"
+            assert stage.in_step(session)[-1] == "o"
+
+    within(scene)
+
+
+def test_a_reply_that_does_not_come_is_told():
+    async def scene():
+        book = Book()
+
+        def passes(event):
+            begun = event["type"] == "response.created" and stage.frames("response.create")[1:]
+            return None if begun else event
+
+        async with staged(call("book", {"flight": "LS 1"}), "Done.") as stage:
+            connect = Through(stage.connect(), passes)
+            async with stage.session(book.book, connect=connect, patience=HURRIED) as session:
+                await session.respond()
+                (told,) = of(NoReply, await until(session, NoReply))
+                assert "has begun within" in told.why
+
+    within(scene)
+
+
 def test_a_call_without_a_tool_of_ours_is_answered_from_outside():
     async def scene():
         async with (
@@ -716,6 +775,24 @@ def test_a_server_that_is_not_there_is_given_up_after_its_attempts(monkeypatch):
             await Session.open(
                 websocket("ws://127.0.0.1:9/v1/realtime?model=m"), patience=Patience(attempts=2)
             )
+
+    within(scene)
+
+
+def test_a_changed_configuration_holds_on_the_next_line_too():
+    async def scene():
+        faults = ["cut before=conversation.item.added how=reset"]
+        async with staged("One.", faults=faults) as stage, stage.session() as session:
+            await session.configure({"instructions": "Be brief."})
+            with pytest.raises(ConfigurationRefused, match="smell"):
+                await session.send(
+                    {"type": "session.update", "session": {"output_modalities": ["smell"]}}
+                )
+            await session.change(added=[user("a", "a")])
+            assert stage.struck() == 1
+            body = stage.provider.settings.body
+            assert (body["instructions"], body["output_modalities"]) == ("Be brief.", ["text"])
+            stage.in_step(session)
 
     within(scene)
 

@@ -11,7 +11,7 @@ from lockstitch.realtime.errors import (
     ResponseRefused,
     SessionOver,
 )
-from lockstitch.realtime.events import EventsMissed, OutputUnplaced, Reconnecting, Restored
+from lockstitch.realtime.events import EventsMissed, NoReply, OutputUnplaced, Reconnecting, Restored
 from lockstitch.realtime.limits import Patience
 from lockstitch.realtime.session import Session
 
@@ -23,6 +23,7 @@ __all__ = [
     "ConnectionLost",
     "Edited",
     "EventsMissed",
+    "NoReply",
     "NoSuchCall",
     "OutputUnplaced",
     "Patience",

@@ -28,7 +28,7 @@ class Calls:
         self,
         thread: Thread,
         tools: Mapping[str, Tool],
-        outside: frozenset[str],
+        outside: Callable[[], frozenset[str]],
         *,
         tell: Callable[[CallBegan | CallEnded | Waiting], None],
         on_unknown: OnUnknown | None,
@@ -66,6 +66,8 @@ class Calls:
     def _settle(self, call: Call) -> None:
         self._under_way[id_of(call)] = call
         self._on_disk.add(id_of(call))
+        # Models use ids again: who approved of this call did not approve of the next.
+        self._approved.pop(call.item.key or "", None)
         self._bell.ring()
 
     def take(self, calls: Iterable[Call]) -> None:
@@ -75,6 +77,7 @@ class Calls:
             return
         self._under_way.update((id_of(call), call) for call in calls)
         inside = [call for call in calls if not self._is_outside(call)]
+        self._thread.run_here(inside)
         self._desk.take(inside)
         self._taken.set()
         approval, output = self._desk.held(inside)
@@ -84,7 +87,7 @@ class Calls:
 
     def _is_outside(self, call: Call) -> bool:
         # Who gave no tools at all runs every call itself.
-        theirs = call.item.name in self._outside or not self._tools
+        theirs = call.item.name in self._outside() or not self._tools
         return theirs and call.item.name not in self._tools
 
     def _pending(self, call: Call) -> PendingCall:

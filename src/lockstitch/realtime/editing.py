@@ -202,10 +202,12 @@ class Account:
 
     def result(self) -> Edited:
         plan = self._plan
+        # What stands behind a doubt, its own or that of an earlier edit, shares it.
+        doubtful = [*(edit.item_id for edit in self._under_way), *plan.waiting]
         return Edited(
             done=tuple(self._done),
             rejected=tuple(self._rejected.values()),
-            in_doubt=tuple(edit.item_id for edit in self._under_way),
+            in_doubt=tuple(dict.fromkeys(doubtful)),
             kept=plan.kept,
             unplaceable=plan.unplaceable,
             gone=plan.gone,

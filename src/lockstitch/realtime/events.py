@@ -44,6 +44,13 @@ class OutputUnplaced(Struct, frozen=True):
     why: str
 
 
+class NoReply(Struct, frozen=True):
+    """A response that the session asked for by itself has not begun. The context is whole: ask for
+    one when it makes sense."""
+
+    why: str
+
+
 class EventsMissed(Struct, frozen=True):
     """So many events came before anybody read them, and are gone."""
 
@@ -51,7 +58,14 @@ class EventsMissed(Struct, frozen=True):
 
 
 OwnEvent: TypeAlias = (
-    Reconnecting | Restored | OutputUnplaced | EventsMissed | CallBegan | CallEnded | Waiting
+    Reconnecting
+    | Restored
+    | OutputUnplaced
+    | NoReply
+    | EventsMissed
+    | CallBegan
+    | CallEnded
+    | Waiting
 )
 Told: TypeAlias = Mapping[str, Any] | OwnEvent
 """A server event as it came, or one of the session's own."""

@@ -7,13 +7,14 @@ the thread, whole and once; only then is the line anybody's. When to try again i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
 from lockstitch.realtime.bell import Bell
+from lockstitch.realtime.configuring import Configuration
 from lockstitch.realtime.connection import Connect, Event
 from lockstitch.realtime.editing import Account, Edited, Seen, Target
 from lockstitch.realtime.errors import (
@@ -35,11 +36,9 @@ class Setting(Struct, frozen=True, kw_only=True):
     """What all lines of a session have in common."""
 
     connect: Connect
-    configuration: dict[str, Any] | None
+    configuration: Configuration
     links: bool
     """Does the provider take items anywhere, and say what they follow?"""
-    transcribes: bool
-    """Do the words of what the user says come later?"""
     replies: bool
     patience: Patience
 
@@ -90,6 +89,20 @@ class Lines:
                 return self._newest
             await self._bell.rung()
 
+    async def configure(self, given: Mapping[str, Any]) -> None:
+        """Change the configuration, of this line and of those that follow. Raises
+        `ConfigurationRefused`; then it is as it was."""
+        update = self._setting.configuration.update(given)
+        while True:
+            line = await self.ready()
+            try:
+                await self._configure(line, update)
+            except ConnectionLost:
+                if line.lost is None:
+                    raise
+            else:
+                return self._setting.configuration.take(update)
+
     def check(self) -> None:
         if self._over is not None:
             raise self._over
@@ -118,7 +131,7 @@ class Lines:
                 reason, response = str(line.lost), bool(line.floor.speaking)
             except UpstreamFailure as failure:
                 reason, fate, retry_after = str(failure), failure.fate, failure.retry_after
-            except OSError as failure:
+            except (ConnectionLost, OSError) as failure:
                 reason = str(failure)
             delay = self._attempts.next(fate, retry_after)
             if delay is None:
@@ -133,7 +146,8 @@ class Lines:
         """One line to its end. Raises what keeps it from being opened, and any failure of ours."""
         setting, clock = self._setting, asyncio.get_running_loop().time
         connection = await setting.connect()
-        line = Line(connection, links=setting.links, transcribes=setting.transcribes)
+        transcribes = setting.configuration.transcribes
+        line = Line(connection, links=setting.links, transcribes=transcribes)
         opened = clock()
         try:
             await self._live(line)
@@ -168,8 +182,8 @@ class Lines:
             line.check()
 
     async def _fill(self, line: Line) -> None:
-        if self._setting.configuration is not None:
-            await self._configure(line, self._setting.configuration)
+        if self._setting.configuration.body is not None:
+            await self._configure(line, self._setting.configuration.body)
         await self._written()  # an output is on disk before it is anywhere else
         context = self._thread.context()
         pushed = await self._push(line, Target(context, Seen(line.mirror.snapshot(), line)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -67,8 +68,11 @@ class Origins(Struct, frozen=True):
 class Memory:
     """The context, as far as the ledger has it. An item is known by the position of its fact."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, thread: str = "") -> None:
         self._ledger = ledger
+        self._thread = thread
+        self.run_here: set[Seq] = set()
+        """Calls that tools of ours answer: what others say to them is not their output."""
         self._read = 0
         self._order: list[Seq] = []
         self._by_id: dict[str, Seq] = {}
@@ -140,8 +144,16 @@ class Memory:
             items.append(self._wires[item])
             call = self.call_of(item)
             if call is not None and call.output is not None:
-                items.append(output_of(self._ledger, call))
+                items.append(self.output_of(call))
         return items
+
+    def output_of(self, call: Call) -> Wire:
+        """The output of a settled call, as it is created at the provider: as a text, which is all
+        that realtime takes, under an id that is always the same, and that of no other thread."""
+        assert call.output is not None
+        wire = self._ledger.wire(call.output)
+        item_id = f"ls_output_{crc32(self._thread.encode()):08x}_{call.seq}"
+        return wire | {"id": item_id, "output": _text(wire.get("output"))}
 
     def history(self) -> list[Wire]:
         """Everything that was said, also what is no longer in the context."""
@@ -186,7 +198,7 @@ class Memory:
                 if _says_otherwise(self._wires[item], wire):
                     notes.append(Changed(item, first + len(facts)))
                     facts.append(item_added(wire, By.REWRITE))
-                else:
+                elif wire.get("status") != "in_progress":
                     self._wires[item] = wire
             if wire.get("type") == _CALL:
                 calls.pop(key, None)
@@ -207,7 +219,7 @@ class Memory:
 
     def _settled(self, call: Call | None, wire: Wire) -> list[AnyFact]:
         """The output of a call that somebody else has given; ours are in the ledger."""
-        if call is None or call.life is not Life.ANNOUNCED:
+        if call is None or call.life is not Life.ANNOUNCED or call.seq in self.run_here:
             return []
         return [call_settled(self._ledger, call, wire)]
 
@@ -241,14 +253,6 @@ def _says_otherwise(known: Wire, wire: Wire) -> bool:
 
 def _is_wordless(wire: Wire) -> bool:
     return any(not part.get("transcript") for part in speech(wire))
-
-
-def output_of(ledger: Ledger, call: Call) -> Wire:
-    """The output of a settled call, as it is created at the provider: under an id that is always
-    the same, and as a text, which is all that realtime takes."""
-    assert call.output is not None
-    wire = ledger.wire(call.output)
-    return wire | {"id": f"ls_output_{call.seq}", "output": _text(wire.get("output"))}
 
 
 def _text(output: Any) -> str:

@@ -108,8 +108,9 @@ class Sending:
         """Send anything else, as soon as there is a line."""
         while True:
             line = await self._lines.ready()
-            if event.get("type") == "conversation.item.create":
-                line.created[event["item"]["id"]] = False
+            item = event.get("item")
+            if isinstance(item, dict):
+                line.created[str(item.get("id"))] = False
             try:
                 return await line.send(event)
             except ConnectionLost:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from itertools import compress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror import summarised
 from lockstitch.realtime.calling import Calls
-from lockstitch.realtime.configuring import configuration, functions_of, transcribes
+from lockstitch.realtime.configuring import Configuration
 from lockstitch.realtime.connection import Connect, Event
 from lockstitch.realtime.editing import Changes, Edited, Outputs, Seen, Target
 from lockstitch.realtime.errors import ResponseRefused, SessionOver
-from lockstitch.realtime.events import OutputUnplaced, Told
+from lockstitch.realtime.events import NoReply, OutputUnplaced, Told
 from lockstitch.realtime.holding import Act, act_of
 from lockstitch.realtime.ids import new_id
 from lockstitch.realtime.inbox import Inbox
@@ -49,7 +49,6 @@ class Session:
         own_store: Store | None,
         *,
         tools: Mapping[str, Tool],
-        outside: frozenset[str],
         on_unknown: OnUnknown | None,
         grace: float,
     ) -> None:
@@ -60,7 +59,7 @@ class Session:
         self._calls = Calls(
             thread,
             tools,
-            outside,
+            lambda: setting.configuration.functions,
             tell=self._inbox.put,
             on_unknown=on_unknown,
             grace=grace,
@@ -110,9 +109,8 @@ class Session:
         named = by_name(tools)
         setting = Setting(
             connect=connect,
-            configuration=configuration(session, named.values()),
+            configuration=Configuration(session, named.values()),
             links=links,
-            transcribes=transcribes(session),
             replies=replies,
             patience=patience or Patience(),
         )
@@ -129,7 +127,6 @@ class Session:
             kept,
             own,
             tools=named,
-            outside=functions_of(session),
             on_unknown=on_unknown,
             grace=grace,
         )
@@ -230,12 +227,19 @@ class Session:
     async def send(self, event: Mapping[str, Any]) -> None:
         """Send a client event, audio for example. While there is no connection it waits."""
         sent: Event = {"event_id": new_id("event"), **event}
-        if sent.get("type") == "conversation.item.create":
-            sent["item"] = _named(sent["item"])
-        if act_of(sent) is Act.EVENT:
-            await self._sending.send(sent)
-        else:
+        if sent.get("type") == "session.update":
+            await self.configure(sent.get("session") or {})
+        elif act_of(sent) is not Act.EVENT:
             await self._owned(self._sending.respond(sent))
+        else:
+            if isinstance(sent.get("item"), dict):
+                sent["item"] = _named(sent["item"])
+            await self._sending.send(sent)
+
+    async def configure(self, session: Mapping[str, Any]) -> None:
+        """Change what `session.update` can change; it holds on every line from now on. Raises
+        `ConfigurationRefused`, and then nothing has changed."""
+        await self._owned(self._lines.configure(session))
 
     async def answer(
         self, call_id: str, output: str | Wire | Sequence[Wire], *, failed: bool = False
@@ -272,7 +276,9 @@ class Session:
             calls = await self._calls.settled()
             outputs = self._thread.outputs(calls)
             edited = await self._sending.edit(Outputs(outputs))
-            self._calls.delivered(calls)
+            # What is in doubt is asked about until it is known, or pushed on the next line.
+            known = [wire["id"] not in edited.in_doubt for wire in outputs]
+            self._calls.delivered(compress(calls, known))
             unplaced = _unplaced(edited, outputs)
             for one in unplaced:
                 self._inbox.put(one)
@@ -282,9 +288,10 @@ class Session:
 
     async def _reply(self, line: Line, begun: int, asked: Event) -> None:
         event = {"type": "response.create", "event_id": new_id("event"), **asked}
-        # Whoever reads has heard the provider's own words; the context is whole in any case.
-        with suppress(ResponseRefused):
+        try:
             await self._sending.respond(event, unless_begun=(line, begun))
+        except ResponseRefused as refused:
+            self._inbox.put(NoReply(str(refused)))
 
     # --- tasks, and the end --------------------------------------------------------------------
 
@@ -353,7 +360,6 @@ def _unplaced(edited: Edited, outputs: Sequence[Wire]) -> list[OutputUnplaced]:
     """The outputs that are not at the provider, and why."""
     why = {one.item_id: one.why.value for one in edited.unplaceable}
     why |= {one.item_id: one.message for one in edited.rejected}
-    why |= dict.fromkeys(edited.in_doubt, "the provider did not say what became of it")
     return [
         OutputUnplaced(str(wire["call_id"]), why[wire["id"]])
         for wire in outputs

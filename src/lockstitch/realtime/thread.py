@@ -15,7 +15,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.ledgers.making import call_settled_honestly
 from lockstitch.realtime.errors import RealtimeError
 from lockstitch.realtime.line import Line
-from lockstitch.realtime.remembering import Memory, output_of
+from lockstitch.realtime.remembering import Memory
 from lockstitch.store.contract import Store
 from lockstitch.store.journal import Journal
 
@@ -36,7 +36,7 @@ class Thread:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._memory = Memory(journal.ledger)
+        self._memory = Memory(journal.ledger, journal.conversation)
         self._writing = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -95,7 +95,11 @@ class Thread:
 
     def outputs(self, calls: Sequence[Call]) -> list[Wire]:
         """The outputs of settled calls, as items to be created."""
-        return [output_of(self.journal.ledger, call) for call in calls]
+        return [self._memory.output_of(call) for call in calls]
+
+    def run_here(self, calls: Sequence[Call]) -> None:
+        """A tool of ours answers these calls, and nobody else."""
+        self._memory.run_here.update(call.seq for call in calls)
 
     def history(self) -> list[Wire]:
         return self._memory.history()

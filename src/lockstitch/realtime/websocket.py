@@ -75,8 +75,10 @@ class WebSocket:
         raise ConnectionLost(f"The connection ended {why}{told}.")
 
     async def close(self) -> None:
-        await self._socket.close()
-        await self._http.close()
+        try:
+            await self._socket.close()
+        finally:  # also if nobody waits for the server's goodbye any longer
+            await self._http.close()
 
     def __repr__(self) -> str:
         return f"<WebSocket {'closed' if self._socket.closed else 'open'}>"

@@ -30,6 +30,10 @@ MOST_EVENTS_UNREAD: Final = 10_000
 """Events that wait for whoever reads them: some minutes of speech. Beyond this a reader that is
 slow holds up the connection, and without any reader the oldest go."""
 
+MOST_EVENTS_AT_ONCE: Final = 1_000
+"""Events that are taken together and written down with one look at the context: a long history is
+pushed in seconds. More wait in the socket."""
+
 CLOSE_SECONDS: Final = 2.0
 """A server that is still talking may take its time to hear that we are going. Nobody waits for it
 longer."""

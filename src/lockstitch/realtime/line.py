@@ -15,6 +15,7 @@ from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.connection import Connection, Event, event_of
 from lockstitch.realtime.errors import ConnectionLost
 from lockstitch.realtime.holding import Floor
+from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_EVENTS_AT_ONCE
 from lockstitch.realtime.remembering import Origins
 
 OVER: Final = frozenset({"session_expired"})
@@ -43,6 +44,7 @@ class Line:
         """Ids of the items that were there when it was last written down."""
         self._spoken: set[str] = set()
         self._connection = connection
+        self._read: asyncio.Queue[Event | ConnectionLost] = asyncio.Queue(MOST_EVENTS_AT_ONCE)
         self._sending = asyncio.Lock()
         self._bell = Bell()
 
@@ -71,13 +73,29 @@ class Line:
                 self.end(lost)
                 raise
 
-    async def receive(self) -> Event:
-        """The next event. It counts once it was taken."""
+    async def read(self) -> None:
+        """Read events until the connection is lost."""
         try:
-            return event_of(await self._connection.receive())
+            while True:
+                await self._read.put(event_of(await self._connection.receive()))
         except ConnectionLost as lost:
-            self.end(lost)
-            raise
+            await self._read.put(lost)
+
+    async def heard(self) -> list[Event]:
+        """Everything that was read since, once there is something. Raises `ConnectionLost` behind
+        the last event: what was read before counts."""
+        events: list[Event] = []
+        read = await self._read.get()
+        while not isinstance(read, ConnectionLost):
+            events.append(read)
+            if self._read.empty():
+                return events
+            read = self._read.get_nowait()
+        if not events:
+            self.end(read)
+            raise read
+        self._read.put_nowait(read)
+        return events
 
     def take(self, event: Event) -> bool:
         """Hear an event; True if it may say something about items."""
@@ -127,6 +145,14 @@ class Line:
     def check(self) -> None:
         if self.lost is not None:
             raise self.lost
+
+    async def outlived(self) -> None:
+        """Raises `ConnectionLost` some time after the line has ended, for a connection that does
+        not say so itself."""
+        while self.lost is None:
+            await self._bell.rung()
+        await asyncio.sleep(CLOSE_SECONDS)
+        raise self.lost
 
     def end(self, lost: ConnectionLost) -> None:
         self.lost = self.lost or lost

@@ -7,7 +7,7 @@ the thread, whole and once; only then is the line anybody's. When to try again i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -54,7 +54,7 @@ class Lines:
         *,
         tell: Callable[[OwnEvent], None],
         written: Callable[[], Awaitable[None]],
-        heard: Callable[[Line, Event], Awaitable[None]],
+        heard: Callable[[Line, Sequence[Event]], Awaitable[None]],
         filled: Callable[[Line, Event | None], None],
     ) -> None:
         self._setting = setting
@@ -163,13 +163,14 @@ class Lines:
 
     async def _live(self, line: Line) -> None:
         """Fill a line while it is heard, and hear it until it is lost."""
-        both = [asyncio.create_task(self._fill(line)), asyncio.create_task(self._hear(line))]
+        parts = (line.read(), self._hear(line), self._fill(line), line.outlived())
+        tasks = [asyncio.create_task(part) for part in parts]
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            for task in both:
+            for task in tasks:
                 task.cancel()
-            ended = await asyncio.gather(*both, return_exceptions=True)
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
         for error in ended:
             if isinstance(error, ConnectionLost):
                 line.end(error)
@@ -178,8 +179,7 @@ class Lines:
 
     async def _hear(self, line: Line) -> None:
         while True:
-            await self._heard(line, await line.receive())
-            line.check()
+            await self._heard(line, await line.heard())
 
     async def _fill(self, line: Line) -> None:
         if self._setting.configuration.body is not None:

@@ -256,12 +256,14 @@ class Session:
 
     # --- what happens by itself ----------------------------------------------------------------
 
-    async def _hear(self, line: Line, event: Event) -> None:
-        if line.take(event) and line.restored:
+    async def _hear(self, line: Line, events: Sequence[Event]) -> None:
+        told = [line.take(event) for event in events]
+        if any(told) and line.restored:
             news = await self._thread.remember(line)
             self._calls.delivered(news.answered)
             self._calls.take(news.calls)
-        self._inbox.put(event)
+        for event in events:
+            self._inbox.put(event)
         line.ring()
         await self._inbox.room()
 

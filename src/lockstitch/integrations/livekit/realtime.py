@@ -138,7 +138,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
     def _handle_conversion_item_deleted(self, event: ConversationItemDeletedEvent) -> None:
         item_id = event.item_id or self._unnamed
         view = self._view
-        if item_id is None or view.get(item_id) is None or view.mirror.get(view.name(item_id)):
+        if item_id is None or view.get(item_id) is None or view.id(view.name(item_id)):
             return  # heard before, or something stands in its place
         event.item_id = view.name(item_id)
         super()._handle_conversion_item_deleted(event)
@@ -208,7 +208,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         audio_transcript: NotGivenOr[str] = NOT_GIVEN,
     ) -> None:
         if "audio" in modalities:
-            message_id = self._view.id(message_id)
+            message_id = self._view.id(message_id) or message_id
         elif is_given(audio_transcript) and self._view.mirror.responding:
             self._cuts[message_id] = audio_transcript  # it cannot be changed before it is finished
             return

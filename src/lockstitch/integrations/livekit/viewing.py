@@ -27,7 +27,8 @@ class MirroredContext(RemoteChatContext):
         """Items of the connection before this one, by name, until they are here again."""
         self._names: dict[str, str] = {}
         """Names of items that have another id at the provider, by that id."""
-        self._copied: set[str] = set()
+        self._copies: dict[str, list[str]] = {}
+        """And the other way round: every id that an item had after its first, oldest first."""
         self._edits: dict[str, Edit] = {}
         """Edits that were not answered so far, by event id, in the order they were made."""
         self._edits_of: dict[str, list[str]] = {}
@@ -41,10 +42,18 @@ class MirroredContext(RemoteChatContext):
         """What the agent calls the item with this id."""
         return self._names.get(id, id)
 
-    def id(self, name: str) -> str:
-        """What the provider calls the item with this name."""
-        wire = self.mirror.get(name)
-        return name if wire is None else str(wire["id"])
+    def id(self, name: str) -> str | None:
+        """What the provider calls the item with this name; None if it is not there."""
+        found: str | None = None
+        for one in (name, *self._copies.get(name, ())):
+            if self.mirror.surviving(one) != one:
+                continue
+            if found is not None:
+                kept = self.mirror.get(found)
+                if kept is not None and kept["id"] == found:
+                    return found  # it could not be taken away, and the copy goes
+            found = one
+        return found
 
     def present(self) -> dict[str, Wire]:
         """The provider's items by name, in order."""
@@ -54,12 +63,9 @@ class MirroredContext(RemoteChatContext):
         return {self.name(wire["id"]): wire for wire in items if self.is_current(wire["id"])}
 
     def is_current(self, id: str) -> bool:
-        """Is it the one that its name stands for, and not the one that a copy has replaced?"""
+        """Is it the one that its name stands for, and not one that a copy has replaced?"""
         name = self.name(id)
-        if name not in self._copied:
-            return True
-        wire = self.mirror.get(name)
-        return wire is None or wire["id"] == id
+        return name not in self._copies or self.id(name) == id
 
     # --- LiveKit's own questions ---------------------------------------------------------------
 
@@ -101,7 +107,7 @@ class MirroredContext(RemoteChatContext):
             if isinstance(edit, Create) and edit.copy_of is not None:
                 name = self.name(edit.copy_of)
                 self._names[edit.item_id] = name
-                self._copied.add(name)
+                self._copies.setdefault(name, []).append(edit.item_id)
 
     def answered(self, item_id: str | None) -> list[Edit]:
         """The edits that came to their end, of this item or of all; they are not followed on."""

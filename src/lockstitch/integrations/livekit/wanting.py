@@ -92,7 +92,7 @@ def _wire(
     if says_nothing(item) or same(item, wire):
         return wire
     if item.id in changed:
-        return to_wire(item)
+        return to_wire(item) | {"id": wire["id"]}
     node = view.get(item.id)
     if wanted.of_session and node is not None and node.item is item:
         return wire
@@ -100,4 +100,4 @@ def _wire(
     if known == said_by(item) or (known is None and is_speech(wire)):
         return wire
     changed.add(item.id)
-    return to_wire(item)
+    return to_wire(item) | {"id": wire["id"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias
 
 from livekit.agents.llm import ChatItem, ChatMessage, ImageContent
@@ -25,7 +26,7 @@ def said_by(item: ChatItem) -> Said:
         images = [part.id for part in item.content if isinstance(part, ImageContent)]
         return (_role(item), *_words(item), *images)
     if item.type == "function_call":
-        return (item.call_id, item.name, item.arguments)
+        return (item.call_id, item.name, _compact(item.arguments))
     if item.type == "function_call_output":
         return (item.call_id, item.output)
     return ()
@@ -36,13 +37,22 @@ def same(item: ChatItem, wire: Wire) -> bool:
     if item.type == "message":
         return wire.get("role") == _role(item) and _all_text(item) == _text_of(wire)
     if item.type == "function_call":
-        return (item.name, item.arguments) == (wire.get("name"), wire.get("arguments"))
+        told = wire.get("arguments")
+        return item.name == wire.get("name") and _compact(item.arguments) == _compact(told)
     return item.type == "function_call_output" and item.output == wire.get("output")
 
 
 def is_speech(wire: Wire) -> bool:
     """Does it hold audio?"""
     return any(str(part.get("type")).endswith("audio") for part in _parts(wire))
+
+
+def _compact(arguments: Any) -> str:
+    """Arguments without the blanks between them: LiveKit writes them anew when a tool starts."""
+    try:
+        return json.dumps(json.loads(arguments), separators=(",", ":"))
+    except (TypeError, ValueError):
+        return str(arguments)
 
 
 def _role(item: ChatMessage) -> str:

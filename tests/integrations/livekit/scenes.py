@@ -7,10 +7,6 @@ import json
 from contextlib import asynccontextmanager
 
 import aiohttp
-import pytest
-
-pytest.importorskip("livekit.plugins.openai")
-
 from livekit.agents import llm
 from livekit.plugins import openai
 
@@ -140,4 +136,14 @@ def output_of(called, said="sunny"):
     )
 
 
-__all__ = ["OURS", "THEIRS", "Scene", "call", "get_weather", "output_of", "said_in", "scene", "talk"]
+__all__ = [
+    "OURS",
+    "THEIRS",
+    "Scene",
+    "call",
+    "get_weather",
+    "output_of",
+    "said_in",
+    "scene",
+    "talk",
+]

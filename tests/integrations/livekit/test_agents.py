@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from livekit.agents import Agent, AgentSession, function_tool
 
 from lockstitch.emulator import reply
 from tests.emulator.realtime_door import PATIENCE_SECONDS, serving
 from tests.integrations.livekit.scenes import OURS, THEIRS, Scene, call, llm, model_for
-
-from livekit.agents import Agent, AgentSession, function_tool
 
 
 class Concierge(Agent):
@@ -173,7 +172,13 @@ def test_an_agent_that_starts_afresh_hears_nothing_of_what_was_before(model_clas
 
 def test_an_agent_that_takes_over_has_the_history_with_every_pair_whole():
     it = asyncio.run(hand_over(OURS, with_history=True))
-    assert spoken(it.items) == ["Hello.", "Well.", "The desk, please.", "Is this the desk?", "Well."]
+    assert spoken(it.items) == [
+        "Hello.",
+        "Well.",
+        "The desk, please.",
+        "Is this the desk?",
+        "Well.",
+    ]
     assert it.broken == {}
     kinds = [item["type"] for item in it.items if item["type"] != "message"]
     assert kinds == ["function_call", "function_call_output"]

@@ -20,7 +20,10 @@ from tests.integrations.livekit.scenes import (
     talk,
 )
 
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+k"
+    "cQAAAABJRU5ErkJggg=="
+)
 
 
 def played(act, model_class=OURS, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.integrations.livekit.inferring import Stay, seen, with_unseen
+from lockstitch.integrations.livekit.inferring import Stay, seen, unmoved, with_unseen
 from tests.generated import examples
 
 
@@ -86,6 +86,24 @@ def test_where_nothing_is_left_the_unseen_stands_behind_the_summary():
     assert with_unseen([], ["a", "late"], {"a"}) == ["late"]
 
 
+def test_an_order_that_is_only_the_agents_own_moves_nothing():
+    assert unmoved(["a", "c", "b"], ["a", "b", "c"], ["a", "c", "b"]) == ["a", "b", "c"]
+
+
+def test_what_is_appended_stands_last_whatever_the_orders():
+    target, remote = ["a", "c", "b", "new"], ["a", "b", "c"]
+    assert unmoved(target, remote, target[:3]) == ["a", "b", "c", "new"]
+
+
+def test_a_summary_stays_behind_what_it_follows():
+    target = ["a", "summary", "c", "b"]
+    assert unmoved(target, ["a", "b", "c"], ["a", "c", "b"]) == ["a", "summary", "b", "c"]
+
+
+def test_what_the_caller_moved_is_moved():
+    assert unmoved(["b", "a", "c"], ["a", "b", "c"], ["a", "b", "c"]) == ["b", "a", "c"]
+
+
 names = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
 
@@ -102,6 +120,12 @@ def test_nothing_unseen_is_missing_and_nothing_wanted_moves(target, remote, know
         assert [one for one in merged if one in remote] == [
             one for one in remote if one in target or one in unseen
         ]
+
+
+@settings(max_examples=examples(300))
+@given(names, names, names)
+def test_whatever_the_orders_no_item_is_lost_or_added(target, remote, copied):
+    assert sorted(unmoved(target, remote, copied)) == sorted(target)
 
 
 @st.composite

@@ -32,11 +32,24 @@ class SeenContext(ChatContext):
 
     ``of_session``: it was read from the session, and tells nothing of the agent's own context."""
 
-    def __init__(self, items: list[ChatItem], *, seen: frozenset[str], of_session: bool) -> None:
+    def __init__(
+        self,
+        items: list[ChatItem],
+        *,
+        seen: frozenset[str],
+        of_session: bool,
+        order: tuple[str, ...] | None = None,
+    ) -> None:
         super().__init__(items)
         self.seen = seen
         self.of_session = of_session
+        self.order = _ids(items) if order is None else order
+        """All ids that were in it, in their order."""
 
     def copy(self, **excluding: Any) -> SeenContext:
         items = super().copy(**excluding).items
-        return SeenContext(items, seen=self.seen, of_session=self.of_session)
+        return SeenContext(items, seen=self.seen, of_session=self.of_session, order=self.order)
+
+
+def _ids(items: list[ChatItem]) -> tuple[str, ...]:
+    return tuple(item.id for item in items)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -33,6 +34,35 @@ def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
         return frozenset()
     copied = max(shared)
     return frozenset(one for one, stay in held.items() if stay.by <= copied)
+
+
+def unmoved(target: Sequence[str], remote: Sequence[str], copied: Sequence[str]) -> list[str]:
+    """The target with the items that are there in the order they have there.
+
+    An agent's context has an order of its own: items come into it when they were spoken, or when
+    a tool starts. What stands as it stood in the copy was not moved by the caller. New items stand
+    behind what they follow in the target, and at the end if nothing that is there follows them."""
+    places = {one: at for at, one in enumerate(copied)}
+    kept = [places[one] for one in target if one in places]
+    if any(one > other for one, other in pairwise(kept)):
+        return list(target)
+    wanted, there = set(target), set(remote)
+    behind: dict[str | None, list[str]] = {None: []}
+    anchor: str | None = None
+    for one in target:
+        if one in there:
+            anchor = one
+            behind[one] = []
+        else:
+            behind[anchor].append(one)
+    last = behind[anchor]
+    behind[anchor] = []
+    ordered = list(behind[None])
+    for one in remote:
+        if one in wanted:
+            ordered.append(one)
+            ordered += behind[one]
+    return ordered + last
 
 
 def with_unseen(target: Sequence[str], remote: Sequence[str], seen: AbstractSet[str]) -> list[str]:

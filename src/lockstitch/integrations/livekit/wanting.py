@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from livekit.agents.llm import ChatContext, ChatItem
 from livekit.agents.utils import shortuuid
@@ -25,6 +25,8 @@ class Wanted(Struct, frozen=True, eq=False):
 
     items: list[ChatItem]
     seen: frozenset[str]
+    copied: Sequence[str]
+    """The ids in the context that it was made from, in their order."""
     known: Callable[[str], Said | None]
     """What an item said when the caller saw it, by name; None if that is not known."""
     of_session: bool
@@ -35,9 +37,10 @@ def wanted(chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext) -> 
     """The context without what is LiveKit's own business: instructions, handoffs, settings."""
     of_session = isinstance(chat_ctx, SeenContext) and chat_ctx.of_session
     if isinstance(chat_ctx, SeenContext):
-        seen = chat_ctx.seen
+        seen, copied = chat_ctx.seen, chat_ctx.order
     else:
         seen = inferring.seen([item.id for item in chat_ctx.items], holdings.stays)
+        copied = tuple(holdings.stays)
     kept = chat_ctx.copy(exclude_handoff=True, exclude_config_update=True)
     remove_instructions(kept)
     held = holdings.said
@@ -51,7 +54,7 @@ def wanted(chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext) -> 
         return None if node is None else said_by(node.item)
 
     known = in_the_sessions_words if of_session else in_the_agents_words
-    return Wanted(kept.items, seen, known, of_session)
+    return Wanted(kept.items, seen, copied, known, of_session)
 
 
 def planned(wanted: Wanted, view: MirroredContext, changed: set[str]) -> Plan:
@@ -64,7 +67,9 @@ def planned(wanted: Wanted, view: MirroredContext, changed: set[str]) -> Plan:
             target[item.id] = _wire(item, wire, wanted, view, changed)
         elif not _is_place(item) and item.id not in view.gone:
             target[item.id] = to_wire(item)
-    order = inferring.with_unseen(list(target), list(there), wanted.seen)
+    remote = list(there)
+    order = inferring.unmoved(list(target), remote, wanted.copied)
+    order = inferring.with_unseen(order, remote, wanted.seen)
     mirror = view.mirror
     return mirror.plan(
         [target[name] if name in target else there[name] for name in order],

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from livekit.agents import Agent
 from livekit.agents.voice.agent_activity import AgentActivity
 
+from lockstitch.integrations.livekit.contexts import says_nothing
 from tests.generated import examples
 from tests.integrations.livekit.scenes import OURS, in_step, llm, output_of
 from tests.mirror.provider import Provider, call, message
@@ -51,6 +52,12 @@ class Telling(Provider):
         if type == "error":
             fields["error"] = {"message": "no", "type": "invalid", **fields["error"]}
         super().tell(type, **fields)
+
+    def finishes(self, item):
+        if item["type"] == "message":
+            delta = item["content"][0]["text"]
+            self.tell("response.output_text.delta", item_id=item["id"], delta=delta)
+        super().finishes(item)
 
 
 class OnALine(in_step.RealtimeSession):
@@ -172,12 +179,11 @@ class Agents(RuleBasedStateMachine):
     @rule(data=st.data())
     def the_agent_learns_of_an_item(self, data):
         """Words are transcribed, speech is played, a tool starts: in any order, at any time."""
-        held = {item.id for item in self.agent.chat_ctx.items if item.type != "message"}
-        held |= {item.id for item in self.agent.chat_ctx.messages() if item.content}
+        held = {item.id for item in self.agent.chat_ctx.items if not says_nothing(item)}
         news = [
             item
             for item in self.session.chat_ctx.items
-            if item.id not in held and getattr(item, "content", True)
+            if item.id not in held and not says_nothing(item)
         ]
         if news:
             learned = data.draw(st.sampled_from(news)).model_copy(deep=True)
@@ -232,7 +238,7 @@ class Agents(RuleBasedStateMachine):
             items[:] = [item for at, item in enumerate(items) if at not in gone]
         elif what == "change" and items:
             at = data.draw(st.integers(0, len(items) - 1))
-            if items[at].type == "message" and items[at].content:
+            if items[at].type == "message" and not says_nothing(items[at]):
                 self.changed.add(items[at].id)
                 items[at] = items[at].model_copy(update={"content": [self.name("changed ")]})
         else:

@@ -21,9 +21,9 @@ def finished(items: list[ChatItem]) -> frozenset[str]:
 
 
 def says_nothing(item: ChatItem) -> bool:
-    """Is it a message without content, or a call whose arguments are still to come?"""
+    """Is it a message without words, or a call whose arguments are still to come?"""
     if item.type == "message":
-        return not item.content
+        return not any(item.content)
     return item.type == "function_call" and not item.arguments
 
 

@@ -1,17 +1,21 @@
 """What the agent's own context is known to hold, since when, and in which words.
 
 It is looked at whenever something is heard or said. Two items that are new at one look came in an
-order that nobody knows; all items of a context that is pushed are known to be in it together."""
+order that nobody knows; what a caller makes and pushes came together, with that push."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Final
 
 from livekit.agents.llm import ChatItem
 
 from lockstitch.integrations.livekit.contexts import says_nothing
 from lockstitch.integrations.livekit.inferring import Stay
 from lockstitch.integrations.livekit.translating import Said, said_by
+
+CREATED: Final = frozenset({"message", "function_call", "function_call_output"})
+"""Items that a push can create at the provider; the others never leave the agent."""
 
 
 class Holdings:
@@ -40,24 +44,38 @@ class Holdings:
         if items == self._last:
             return
         self._last = list(items)
-        ids = {item.id for item in items}
-        if not self._stays.keys() <= ids:
-            return  # it was replaced: the push that did it is on its way, and says what went
         self._looks += 1
         self._keep(items, Stay(after=2 * self._looks - 1, by=2 * self._looks))
 
-    def take(self, items: Sequence[ChatItem]) -> None:
-        """A context was pushed: the agent's is this one from now on."""
+    def take(self, items: Sequence[ChatItem], there: Container[str]) -> None:
+        """A context was pushed: the agent's is this one from now on.
+
+        ``there``: names of the items that the provider has. What nobody else can have put into
+        the agent's context came with this push; all else since the last look."""
         self._looks += 1
         self._last = list(items)
-        self._keep(items, Stay(after=2 * self._looks, by=2 * self._looks))
+        self._keep(
+            items,
+            Stay(after=2 * self._looks - 1, by=2 * self._looks),
+            Stay(after=2 * self._looks, by=2 * self._looks),
+            there,
+        )
 
-    def _keep(self, items: Sequence[ChatItem], new: Stay) -> None:
+    def _keep(
+        self,
+        items: Sequence[ChatItem],
+        since_last: Stay,
+        pushed: Stay | None = None,
+        there: Container[str] = (),
+    ) -> None:
         stays: dict[str, Stay] = {}
         said: dict[str, tuple[ChatItem, Said]] = {}
         for item in items:
             if says_nothing(item):
                 continue  # a place that is kept: nobody can have made up their mind about it
+            new = since_last
+            if pushed is not None and item.type in CREATED and item.id not in there:
+                new = pushed
             stays[item.id] = self._stays.get(item.id, new)
             known = self._said.get(item.id)
             said[item.id] = (

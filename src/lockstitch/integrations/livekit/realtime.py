@@ -56,7 +56,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         # LiveKit's own __init__ sends events: what that needs must be there before.
         self._holdings = Holdings()
         self._activity: AgentActivity | None = None
-        self._starting = False
+        self._agents: llm.ChatContext | None = None
         self._connected = False
         self._changed: set[str] = set()
         self._ours: set[str] = set()
@@ -77,8 +77,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     def on(self, event: Any, callback: Callable[..., Any] | None = None) -> Callable[..., Any]:
         if event == "remote_item_added" and (activity := _activity_of(callback)) is not None:
-            # Until it says what its agent's context is, the one that was there before counts.
-            self._activity, self._starting = activity, True
+            # Until it pushes its agent's context, the one that was there before counts.
+            self._activity, self._agents = activity, None
         return super().on(event, callback)
 
     def off(self, event: Any, callback: Callable[..., Any]) -> None:
@@ -88,8 +88,12 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         super().off(event, callback)
 
     def _look(self) -> None:
-        if self._activity is not None and not self._starting:
-            self._holdings.look(self._activity.agent.chat_ctx.items)
+        if self._activity is None:
+            return
+        context = self._activity.agent._chat_ctx
+        # If it is another one by now, the push that brings it is still on its way.
+        if context is self._agents:
+            self._holdings.look(context.items)
 
     # --- what the provider says ----------------------------------------------------------------
 
@@ -225,10 +229,19 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     def _take(self, chat_ctx: llm.ChatContext) -> Wanted:
         want = wanted(chat_ctx, self._holdings, self._view)
-        if not want.of_session:
-            self._holdings.take(chat_ctx.items)
-            self._starting = False
+        if not want.of_session and self._becomes_the_agents(chat_ctx):
+            self._holdings.take(chat_ctx.items, self._view.present())
         return want
+
+    def _becomes_the_agents(self, chat_ctx: llm.ChatContext) -> bool:
+        """Is it the agent's own context from now on? LiveKit gives the agent what it pushes."""
+        if self._activity is None:
+            return True
+        context = self._activity.agent._chat_ctx
+        if chat_ctx is context or self._agents is None:
+            self._agents = context
+            return True
+        return False
 
     async def _carry_out(self, want: Wanted) -> None:
         for _ in range(MOST_PLANS):

@@ -46,6 +46,7 @@ class UnsupportedLiveKit(ImportError):
 def check() -> None:
     """Raise `UnsupportedLiveKit` unless LiveKit has every hook that is overridden."""
     try:
+        from livekit.agents import Agent  # noqa: PLC0415
         from livekit.agents.llm.remote_chat_context import (  # noqa: PLC0415
             RemoteChatContext,
         )
@@ -61,6 +62,8 @@ def check() -> None:
     ]
     if not isinstance(inspect.getattr_static(AgentActivity, "agent", None), property):
         wrong.append("AgentActivity.agent")
+    if "_chat_ctx" not in vars(Agent(instructions="")):
+        wrong.append("Agent._chat_ctx")
     if wrong:
         raise UnsupportedLiveKit(
             f"lockstitch.integrations.livekit needs {SUPPORTED}, and this is {_installed()}: "

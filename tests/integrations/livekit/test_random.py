@@ -100,7 +100,7 @@ class Agents(RuleBasedStateMachine):
         self.count = 0
         self.speaking = None
         self.copies = []
-        self.may_go, self.changed = set(), set()
+        self.may_go = set()
         self.pushes = []
         self.run(self._open())
 
@@ -239,7 +239,6 @@ class Agents(RuleBasedStateMachine):
         elif what == "change" and items:
             at = data.draw(st.integers(0, len(items) - 1))
             if items[at].type == "message" and not says_nothing(items[at]):
-                self.changed.add(items[at].id)
                 items[at] = items[at].model_copy(update={"content": [self.name("changed ")]})
         else:
             items.append(self.said("mine", "user"))
@@ -254,9 +253,12 @@ class Agents(RuleBasedStateMachine):
 
     # --- what must hold
 
-    def check_deleted(self):
-        names = {self.session._view.name(one) for one in self.provider.deleted}
-        assert names <= self.may_go | self.changed, "deleted what no caller gave up"
+    def check_lost(self):
+        """What is changed or moved is deleted, too, and there under another id."""
+        view = self.session._view
+        gone = {view.name(one) for one in self.provider.deleted}
+        there = {view.name(item["id"]) for item in self.provider.items}
+        assert gone - there <= self.may_go, "deleted what no caller gave up"
 
     def settle(self):
         """Everything is told, and what follows from it, until there is nothing left to tell."""
@@ -288,7 +290,7 @@ class Agents(RuleBasedStateMachine):
         assert all(push.done() for push in self.pushes)
         for push in self.pushes:
             push.result()
-        self.check_deleted()
+        self.check_lost()
         # What is wanted now: everything as it is. That repairs what was refused.
         for _ in range(4):
             self.push(self.session.update_chat_ctx(self.session.chat_ctx.copy()))

@@ -26,7 +26,7 @@ class Wanted(Struct, frozen=True, eq=False):
     items: list[ChatItem]
     seen: frozenset[str]
     copied: Sequence[str]
-    """The ids in the context that it was made from, in their order."""
+    """The ids in the context that it was made from, in their order, so far as it is known."""
     known: Callable[[str], Said | None]
     """What an item said when the caller saw it, by name; None if that is not known."""
     of_session: bool
@@ -40,7 +40,7 @@ def wanted(chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext) -> 
         seen, copied = chat_ctx.seen, chat_ctx.order
     else:
         seen = inferring.seen([item.id for item in chat_ctx.items], holdings.stays)
-        copied = tuple(holdings.stays)
+        copied = ()  # who moved what, the caller or LiveKit, is in doubt: so nothing moves
     kept = chat_ctx.copy(exclude_handoff=True, exclude_config_update=True)
     remove_instructions(kept)
     held = holdings.said

@@ -39,6 +39,11 @@ class Holdings:
         """The items, and what they said when they were new. Replaced, never changed."""
         return self._said
 
+    def has(self, item: ChatItem) -> bool:
+        """Is it this very object that the agent's context held?"""
+        known = self._said.get(item.id)
+        return known is not None and known[0] is item
+
     def look(self, items: Sequence[ChatItem]) -> None:
         """The agent's context, as it is now."""
         if items == self._last:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from types import MethodType
 from typing import Any, ClassVar, Final, Literal
+from weakref import WeakSet
 
 import aiohttp
 from livekit.agents import llm
@@ -57,6 +58,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._holdings = Holdings()
         self._activity: AgentActivity | None = None
         self._agents: llm.ChatContext | None = None
+        self._waiting = WeakSet[llm.ChatContext]()
         self._connected = False
         self._changed: set[str] = set()
         self._ours: set[str] = set()
@@ -91,9 +93,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         if self._activity is None:
             return
         context = self._activity.agent._chat_ctx
-        # If it is another one by now, the push that brings it is still on its way.
         if context is self._agents:
             self._holdings.look(context.items)
+        else:
+            self._waiting.add(context)  # the push that brings it is still on its way
 
     # --- what the provider says ----------------------------------------------------------------
 
@@ -177,6 +180,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
                 async with asyncio.timeout(LONGEST_UPDATE_SECONDS):
                     await self._carry_out(want)
             except TimeoutError:
+                self._look()
                 # What was sent is in doubt from now on, and the next plan asks what became of it.
                 self._view.mirror.expire(sent_before=time.monotonic())
                 raise llm.RealtimeError("update_chat_ctx timed out.") from None
@@ -228,7 +232,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         super().send_event(event)
 
     def _take(self, chat_ctx: llm.ChatContext) -> Wanted:
-        want = wanted(chat_ctx, self._holdings, self._view)
+        # LiveKit goes on writing into a context whose push waits.
+        want = wanted(chat_ctx, self._holdings, self._view, waited=chat_ctx in self._waiting)
         if not want.of_session and self._becomes_the_agents(chat_ctx):
             self._holdings.take(chat_ctx.items, self._view.present())
         return want

@@ -33,13 +33,19 @@ class Wanted(Struct, frozen=True, eq=False):
     """It was read from the session and changed, not from the agent's own context."""
 
 
-def wanted(chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext) -> Wanted:
-    """The context without what is LiveKit's own business: instructions, handoffs, settings."""
+def wanted(
+    chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext, *, waited: bool
+) -> Wanted:
+    """The context without what is LiveKit's own business: instructions, handoffs, settings.
+
+    ``waited``: items may have come into it since it was pushed. Only those that are the very
+    objects that the agent's context had were in the copy for certain."""
     of_session = isinstance(chat_ctx, SeenContext) and chat_ctx.of_session
     if isinstance(chat_ctx, SeenContext):
         seen, copied = chat_ctx.seen, chat_ctx.order
     else:
-        seen = inferring.seen([item.id for item in chat_ctx.items], holdings.stays)
+        shared = [item.id for item in chat_ctx.items if not waited or holdings.has(item)]
+        seen = inferring.seen(shared, holdings.stays) if shared or not waited else frozenset()
         copied = ()  # who moved what, the caller or LiveKit, is in doubt: so nothing moves
     kept = chat_ctx.copy(exclude_handoff=True, exclude_config_update=True)
     remove_instructions(kept)

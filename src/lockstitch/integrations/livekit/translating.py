@@ -1,0 +1,81 @@
+"""LiveKit's items as items of the wire, and whether the two say the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+from livekit.agents.llm import ChatItem, ChatMessage, ImageContent
+from livekit.agents.llm.chat_context import Instructions
+from livekit.plugins.openai.realtime.utils import livekit_item_to_openai_item
+
+from lockstitch.dialects.base import Wire
+
+Said: TypeAlias = tuple[str, ...]
+"""What an item says, in words that can be compared."""
+
+
+def to_wire(item: ChatItem) -> Wire:
+    """The item as a client creates it."""
+    return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
+
+
+def said_by(item: ChatItem) -> Said:
+    """Role and words of a message, with the ids of its images; name and arguments; output."""
+    if item.type == "message":
+        images = [part.id for part in item.content if isinstance(part, ImageContent)]
+        return (_role(item), *_words(item), *images)
+    if item.type == "function_call":
+        return (item.call_id, item.name, _compact(item.arguments))
+    if item.type == "function_call_output":
+        return (item.call_id, item.output)
+    return ()
+
+
+def same(item: ChatItem, wire: Wire) -> bool:
+    """Does the provider's item say this, to the letter? Only text, calls and outputs are read."""
+    if item.type == "message":
+        return wire.get("role") == _role(item) and _all_text(item) == _text_of(wire)
+    if item.type == "function_call":
+        told = wire.get("arguments")
+        return item.name == wire.get("name") and _compact(item.arguments) == _compact(told)
+    return item.type == "function_call_output" and item.output == wire.get("output")
+
+
+def is_speech(wire: Wire) -> bool:
+    """Does it hold audio?"""
+    return any(str(part.get("type")).endswith("audio") for part in _parts(wire))
+
+
+def _compact(arguments: Any) -> str:
+    """Arguments without the blanks between them: LiveKit writes them anew when a tool starts."""
+    try:
+        return json.dumps(json.loads(arguments), separators=(",", ":"))
+    except (TypeError, ValueError):
+        return str(arguments)
+
+
+def _role(item: ChatMessage) -> str:
+    return "system" if item.role == "developer" else item.role  # the wire knows no developer
+
+
+def _words(item: ChatMessage) -> list[str]:
+    return [str(part) for part in item.content if isinstance(part, (str, Instructions))]
+
+
+def _all_text(item: ChatMessage) -> list[str] | None:
+    words = _words(item)
+    return words if len(words) == len(item.content) else None
+
+
+def _text_of(wire: Wire) -> list[str] | None:
+    """The words of its parts; None if a part has none."""
+    parts = _parts(wire)
+    words = [part.get("text", part.get("transcript")) for part in parts]
+    told = [word for word in words if isinstance(word, str)]
+    return told if parts and len(told) == len(parts) else None
+
+
+def _parts(wire: Wire) -> list[dict[str, Any]]:
+    content = wire.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []

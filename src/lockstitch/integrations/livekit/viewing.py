@@ -1,0 +1,150 @@
+"""LiveKit's picture of the provider's context, in a mirror's order and under the agent's own ids.
+
+An item that was changed is at the provider under an id of its own; here it keeps its name."""
+
+from __future__ import annotations
+
+from livekit.agents.llm import ChatItem
+from livekit.agents.llm.remote_chat_context import RemoteChatContext, _RemoteChatItem
+
+from lockstitch.dialects.base import Wire
+from lockstitch.integrations.livekit.contexts import SeenContext, finished
+from lockstitch.mirror import ROOT, Create, Delete, Edit, Mirror, Plan, Standing
+
+OPEN = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+
+
+class MirroredContext(RemoteChatContext):
+    """What the provider has, and which of our edits are on their way there."""
+
+    def __init__(self, mirror: Mirror, *, links: bool) -> None:
+        super().__init__()
+        self.mirror = mirror
+        self._links = links
+        self.gone: set[str] = set()
+        """Names of items that somebody deleted without a plan: they are not made again."""
+        self.former: dict[str, ChatItem] = {}
+        """Items of the connection before this one, by name, until they are here again."""
+        self._names: dict[str, str] = {}
+        """Names of items that have another id at the provider, by that id."""
+        self._copies: dict[str, list[str]] = {}
+        """And the other way round: every id that an item had after its first, oldest first."""
+        self._edits: dict[str, Edit] = {}
+        """Edits that were not answered so far, by event id, in the order they were made."""
+        self._edits_of: dict[str, list[str]] = {}
+
+    def __repr__(self) -> str:
+        return f"<MirroredContext of {self.mirror!r}>"
+
+    # --- ids and names -------------------------------------------------------------------------
+
+    def name(self, id: str) -> str:
+        """What the agent calls the item with this id."""
+        return self._names.get(id, id)
+
+    def id(self, name: str) -> str | None:
+        """What the provider calls the item with this name; None if it is not there."""
+        found: str | None = None
+        for one in (name, *self._copies.get(name, ())):
+            if self.mirror.surviving(one) != one:
+                continue
+            if found is not None:
+                kept = self.mirror.get(found)
+                if kept is not None and kept["id"] == found:
+                    return found  # it could not be taken away, and the copy goes
+            found = one
+        return found
+
+    def present(self) -> dict[str, Wire]:
+        """The provider's items by name, in order."""
+        items = self.mirror.items
+        if not self._names:
+            return {wire["id"]: wire for wire in items}
+        return {self.name(wire["id"]): wire for wire in items if self.is_current(wire["id"])}
+
+    def is_current(self, id: str) -> bool:
+        """Is it the one that its name stands for, and not one that a copy has replaced?"""
+        name = self.name(id)
+        return name not in self._copies or self.id(name) == id
+
+    # --- LiveKit's own questions ---------------------------------------------------------------
+
+    def get(self, item_id: str) -> _RemoteChatItem | None:
+        return super().get(self.name(item_id))
+
+    def to_chat_ctx(self) -> SeenContext:
+        nodes = (super(MirroredContext, self).get(name) for name in self.present())
+        items = [node.item for node in nodes if node is not None]
+        return SeenContext(items, seen=finished(items), of_session=True)
+
+    def insert(self, previous_item_id: str | None, message: ChatItem) -> None:
+        """Where it stands in the list tells nothing: the mirror has the order. It is never lost."""
+        known = previous_item_id is None or super().get(previous_item_id) is not None
+        super().insert(previous_item_id if known else self.tail_id, message)
+
+    def previous(self, id: str, told: str | None) -> str | None:
+        """The name of the item in front of it, told by the provider or nearest to that."""
+        if not told:
+            return None if self._links else self.tail_id
+        nearest = self.mirror.surviving(told)
+        if nearest is not None and self.get(nearest) is not None:
+            return self.name(nearest)
+        before: str | None = None
+        for name, wire in self.present().items():
+            if wire["id"] == id:
+                break
+            if super().get(name) is not None:
+                before = name
+        return before
+
+    # --- edits ---------------------------------------------------------------------------------
+
+    def commit(self, plan: Plan) -> None:
+        self.mirror.commit(plan)
+        for edit in plan.edits:
+            self._edits[edit.event_id] = edit
+            self._edits_of.setdefault(edit.item_id, []).append(edit.event_id)
+            if isinstance(edit, Create) and edit.copy_of is not None:
+                name = self.name(edit.copy_of)
+                self._names[edit.item_id] = name
+                self._copies.setdefault(name, []).append(edit.item_id)
+
+    def answered(self, item_id: str | None) -> list[Edit]:
+        """The edits that came to their end, of this item or of all; they are not followed on."""
+        candidates = self._edits_of.get(item_id, ()) if item_id else self._edits
+        ended = [one for one in candidates if self.mirror.standing(one) not in OPEN]
+        return [self._forget(one) for one in ended]
+
+    def _forget(self, event_id: str) -> Edit:
+        edit = self._edits.pop(event_id)
+        left = self._edits_of[edit.item_id]
+        left.remove(event_id)
+        if not left:
+            del self._edits_of[edit.item_id]
+        return edit
+
+    def intended(self) -> list[Wire]:
+        """The context as it would be if every edit on its way were carried out, by name."""
+        wires = {wire["id"]: wire for wire in self.mirror.items}
+        order = list(wires)
+        for edit in self._edits.values():
+            if self.mirror.standing(edit.event_id) not in OPEN:
+                continue
+            if isinstance(edit, Create) and edit.item_id not in wires:
+                wires[edit.item_id] = edit.item
+                order.insert(_place(order, edit.previous_item_id), edit.item_id)
+            elif isinstance(edit, Delete) and edit.item_id in wires:
+                del wires[edit.item_id]
+                order.remove(edit.item_id)
+        named: dict[str, Wire] = {}
+        for item_id in order:
+            name = self.name(item_id)
+            if name not in named or self.is_current(item_id):
+                named[name] = wires[item_id] | {"id": name}
+        return list(named.values())
+
+
+def _place(order: list[str], previous: str | None) -> int:
+    if previous == ROOT:
+        return 0
+    return order.index(previous) + 1 if previous in order else len(order)

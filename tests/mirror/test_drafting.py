@@ -72,6 +72,36 @@ def test_an_output_stays_behind_its_call_wherever_the_target_has_it():
     assert session.ids() == ["a", "f", "o", "b", "n"]
 
 
+def test_what_is_new_behind_an_output_is_behind_it_and_before_what_follows():
+    session = in_flight()
+    session.sync([*session.mirror.items, output("o", "c1")])
+    a, f, o, b = session.mirror.items
+    session.sync([message("x", "x"), a, f, o, message("n", "n"), b])
+    assert session.ids() == ["x", "a", "f", "o", "n", "b"]
+
+
+def test_what_is_new_is_before_what_follows_though_the_output_before_it_is_further_on():
+    session = in_flight()
+    session.provider.insert(output("o", "c1"), "b")
+    session.provider.tell_added(output("o", "c1"), "b")
+    session.drain()
+    assert session.ids() == ["a", "f", "b", "o"]
+    a, f, b, o = session.mirror.items
+    session.sync([message("x", "x"), a, f, o, message("n", "n"), b])
+    assert session.ids() == ["x", "a", "f", "n", "b", "o"]
+
+
+def test_a_call_that_moves_takes_its_output_along():
+    session = in_flight()
+    session.sync([*session.mirror.items, output("o", "c1"), message("z", "z")])
+    a, f, o, b, z = session.mirror.items
+    plan = session.sync([a, b, z, f, o])
+    assert not plan.kept
+    assert [one.get("call_id") for one in session.mirror.items] == [None, None, None, "c1", "c1"]
+    assert session.mirror.items[-1]["output"] == o["output"]
+    assert {"a", "b", "z"} <= set(session.ids())
+
+
 def test_an_output_goes_where_its_call_goes():
     session = in_flight()
     session.sync([*session.mirror.items, output("o", "c1")])

@@ -26,6 +26,18 @@ def test_a_caller_may_go_on_with_the_first_id_for_ever():
     assert len(session.mirror._context.names.current("a")) <= 2
 
 
+def test_a_caller_that_names_its_changes_may_do_so_too():
+    session = session_with("a", "b")
+    mirror = session.mirror
+    for number in range(2 * MOST_NAMES_OF_ONE_ITEM):
+        changed = [message("a", f"{number}")]
+        plan = mirror.plan_changes(base=mirror.snapshot(), new_id=session.new_id, changed=changed)
+        mirror.commit(plan)
+        session.drain()
+        assert texts(session) == [f"{number}", "b"]
+    assert len(mirror._context.names.current("a")) <= 2
+
+
 def test_a_caller_may_go_on_with_any_id_that_it_was_shown():
     session = session_with("a")
     names = ["a"]

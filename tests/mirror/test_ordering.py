@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.mirror.ordering import longest_run, staying
+from lockstitch.mirror.ordering import longest_run
 
 
 @given(st.permutations(range(7)))
@@ -26,10 +26,6 @@ def test_the_longest_run_in_order_stays(positions):
 def test_nothing_stays_of_nothing():
     assert longest_run([]) == set()
     assert longest_run([5]) == {5}
-
-
-def test_what_stays_can_be_had_by_its_index():
-    assert staying([5, 7, 2, 9]) == {0, 1, 3}
 
 
 @given(st.lists(st.integers(min_value=0, max_value=500), unique=True, max_size=60))

@@ -11,12 +11,6 @@ from itertools import islice
 from operator import lt
 
 
-def staying(positions: Sequence[int]) -> set[int]:
-    """Indexes into ``positions`` of a longest run; see `longest_run`."""
-    run = longest_run(positions)
-    return {at for at, position in enumerate(positions) if position in run}
-
-
 def longest_run(positions: Sequence[int]) -> set[int]:
     """Those of ``positions`` that are a longest increasing subsequence. All are different, and
     none is below 0."""

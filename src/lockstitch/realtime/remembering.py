@@ -20,7 +20,7 @@ from lockstitch.core.facts import START, AnyFact, By, ItemAdded, Noted, Seq
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import call_settled, item_added
-from lockstitch.mirror.ordering import staying
+from lockstitch.mirror.ordering import longest_run
 from lockstitch.mirror.saying import same, speech
 
 KIND: Final = "realtime.context"
@@ -213,9 +213,8 @@ class Memory:
         """Known items that stand elsewhere now."""
         rank = {item: at for at, item in enumerate(self._order)}
         known = [self._by_id[wire["id"]] for wire in now if wire["id"] in self._by_id]
-        ranks = [rank[item] for item in known]
-        stay = staying(ranks)
-        return {item for at, item in enumerate(known) if at not in stay}
+        stay = longest_run([rank[item] for item in known])
+        return {item for item in known if rank[item] not in stay}
 
     def _settled(self, call: Call | None, wire: Wire) -> list[AnyFact]:
         """The output of a call that somebody else has given; ours are in the ledger."""

@@ -99,13 +99,12 @@ class SseSink:
         """What the handler gives back to the server, once everything was shown."""
         if self._beginning is not None:
             await self._beginning
-        if self._flow is not None:
-            self._flow.stop()
         self._line = self.passes = None
         self.when_lost = _nothing
-        if self._client is None:
+        if self._client is None or self._flow is None:
             return web.Response(status=499)  # nobody reads it
         self._client.end()
+        self._flow.stop()
         return self._client.response
 
     def _leave(self) -> None:

@@ -94,6 +94,10 @@ class Outlet:
         self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())
         self.when_full()
 
+    def let_go(self) -> None:
+        """Tell nobody any more how full it is."""
+        self.when_full = self.when_drained = _nothing
+
     def abort(self) -> None:
         """Break the connection, whatever still waits in it."""
         self._transport.abort()

@@ -99,41 +99,51 @@ _PLAIN: Final = rb'\{"type": ?"(response\.(?!output_item\.done")[a-z_]+\.[a-z_.]
 """All events that are watched have a name of one word, but for that of an item."""
 
 _PLAIN_CHUNK: Final = re.compile(
-    rb"([0-9a-f]{1,6})\r\n((?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n)\r\n"
+    rb"([0-9a-f]{1,6})\r\n(?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n\r\n"
 ).fullmatch
 _LONGEST_LENGTH: Final = 6
+_AROUND_A_CHUNK: Final = 4
 
 
-def plain_in(chunk: bytes) -> bytes | None:
-    """The block of lines in a chunk of HTTP, if that is all there is and nothing follows from its
-    event, as from nearly all; None if it may be anything else.
+def is_plain(chunk: bytes) -> bool:
+    """Is this a whole chunk of HTTP, with one event that nothing follows from, as from nearly all?
+    No, where it may be anything else.
 
-    Where each event comes by itself the processor has forgotten us between two of them, and what
-    counts is how little is done: this is half of what splitting and decoding take."""
+    It is half of what splitting and decoding take."""
     found = _PLAIN_CHUNK(chunk)
     if found is None:
-        return None
-    length, block, _ = found.groups()
-    # A carriage return would end a line.
-    if int(length, 16) != len(block) or chunk.find(b"\r", _LONGEST_LENGTH + 2) != len(chunk) - 2:
-        return None
-    return block
+        return False
+    length = found[1]
+    return (
+        int(length, 16) + len(length) + _AROUND_A_CHUNK == len(chunk)
+        # A carriage return would end a line.
+        and chunk.find(b"\r", _LONGEST_LENGTH + 2) == len(chunk) - 2
+    )
+
+
+def block_in_chunk(chunk: bytes) -> bytes:
+    """The block of lines in a chunk that is plain."""
+    return chunk[chunk.index(b"\n") + 1 : -2]
 
 
 _PLAIN_FRAME: Final = re.compile(_PLAIN).match
 
 
-def plain_in_frame(payload: bytes) -> bytes | None:
-    """The event of a frame as a block of lines, if nothing follows from it and it belongs to no
-    lane; None if it may be anything else."""
+def is_plain_frame(payload: bytes) -> bool:
+    """Is this an event that nothing follows from, and that belongs to no lane? No, where it may be
+    anything else."""
+    return (
+        _PLAIN_FRAME(payload) is not None
+        and payload.find(b'"stream_id"') < 0
+        and _LINE_FEED not in payload
+        and _CARRIAGE_RETURN not in payload
+    )
+
+
+def block_in_frame(payload: bytes) -> bytes:
+    """The block of lines for a frame that is plain."""
     found = _PLAIN_FRAME(payload)
-    if (
-        found is None
-        or payload.find(b'"stream_id"') >= 0
-        or _LINE_FEED in payload
-        or _CARRIAGE_RETURN in payload
-    ):
-        return None
+    assert found is not None
     return b"event: %b\ndata: %b\n\n" % (found[1], payload)
 
 

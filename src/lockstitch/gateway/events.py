@@ -62,6 +62,17 @@ class Heard(Struct, gc=False):
 _decode = msgspec.json.Decoder(Event).decode
 _MUTE: Final = Event()
 
+_UNREAD: Final = object()
+"""In place of a sequence number that nobody has asked for yet."""
+
+
+def number_of(heard: Heard) -> int | None:
+    """The sequence number of an event, if it has one."""
+    number = heard.event.sequence_number
+    if number is _UNREAD:
+        number = peeked(heard.data).sequence_number
+    return number if isinstance(number, int) else None
+
 
 def peeked(data: bytes) -> Event:
     """What is read of an event. Of what is no JSON object nothing is, and it passes."""
@@ -150,9 +161,12 @@ def block_in_frame(payload: bytes) -> bytes:
 class Splitter:
     """One SSE stream, as it comes in pieces of any size."""
 
-    __slots__ = ("_looked", "rest")
+    __slots__ = ("_looked", "_split", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, *, briefly: bool = False) -> None:
+        """``briefly``: of events that nothing follows from only the type is read, and `number_of`
+        reads on."""
+        self._split = _split_briefly if briefly else _split
         self.rest = bytearray()
         """The beginning of an event whose end has not come."""
         self._looked = 0
@@ -179,7 +193,7 @@ class Splitter:
             if rest:
                 piece = piece[:end]
         self._looked = 0
-        return piece, _split(piece)
+        return piece, self._split(piece)
 
     def _wait(self) -> None:
         self._looked = len(self.rest)
@@ -230,6 +244,41 @@ def _split(block: bytes) -> list[Heard]:
             heard.append(Heard(event, data, start))
         start += len(part) + 2
     return heard
+
+
+def _split_briefly(block: bytes) -> list[Heard]:
+    """The same, but of events that nothing follows from only the type is read."""
+    if b"\r" in block:
+        return _split_lines(block)
+    heard: list[Heard] = []
+    start = 0
+    head, at, end, event = _NO_HEAD
+    for part in block.split(b"\n\n"):
+        # A burst is hundreds of events, and most begin as the one before.
+        if part.startswith(head) and part.find(b"\n", end) < 0:
+            heard.append(Heard(event, part[at:], start))
+        elif data := _data(part):
+            one = peeked(data)
+            heard.append(Heard(one, data, start))
+            head, at, end, event = _head(part, one)
+        start += len(part) + 2
+    return heard
+
+
+_NO_HEAD: Final = (b"\n\n", 0, 0, _MUTE)
+"""Nothing that was split there begins so."""
+
+_PLAIN_LINES: Final = re.compile(rb"(?:event: [a-z_.]+\n)?data: " + _PLAIN).match
+
+
+def _head(part: bytes, event: Event) -> tuple[bytes, int, int, Event]:
+    """What events of the same type begin with, if nothing follows from them; where their data
+    begins, where the head ends, and what is read of them."""
+    found = _PLAIN_LINES(part)
+    if found is None or found[1] != event.type.encode():
+        return _NO_HEAD
+    data = found[0].index(b"{")
+    return found[0], data, found.end(), Event(type=event.type, sequence_number=_UNREAD)
 
 
 def _data(part: bytes) -> bytes:

@@ -114,7 +114,7 @@ class Attempt:
         self.restored = dict(restored or {})
         """Fields of the response that say what the client asked, where the upstream was asked
         otherwise."""
-        self._splitter = Splitter()
+        self._splitter = Splitter(briefly=True)
         self._told: list[bytes] | None = None
         self._size = 0
         self._status = 200

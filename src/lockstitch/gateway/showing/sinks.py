@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from aiohttp import web
 
@@ -11,6 +13,10 @@ from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Headers, Line
 from lockstitch.gateway.showing.streams import sse_of
 from lockstitch.gateway.wire import ClientSocket, ClientStream, Flow, Unwritable
+
+LAST_SECONDS: Final = 0.005
+"""The last event waits so long at most for the end of the body, to go out with it: both are there
+in the same turn of the loop, unless something else has to be written down first."""
 
 
 def _nothing() -> None:
@@ -42,6 +48,8 @@ class SseSink:
         self._flow: Flow | None = None
         self._line: Line | None = None
         self._failure: Unwritable | None = None
+        self._last = b""
+        self._waits: asyncio.TimerHandle | None = None
         self._over = False
         self.gone = False
 
@@ -52,10 +60,21 @@ class SseSink:
     def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
         if block is None:
             block = b"".join(sse_of(heard) for heard in events)
-        if self._client is not None:
+        if self._client is None:
+            if not self.gone:
+                self._begin(block)
+        elif self._waits is None and events and events[-1].event.type in TERMINAL:
+            self._last = block
+            loop = asyncio.get_running_loop()
+            self._waits = loop.call_later(LAST_SECONDS, self._write_last)
+        else:
+            self._write_last()
             self._client.write(block)
-        elif not self.gone:
-            self._begin(block)
+
+    def _write_last(self) -> None:
+        if self._client is not None and self._last:
+            self._client.write(self._last)
+            self._last = b""
 
     def _begin(self, first: bytes) -> None:
         assert self._head is not None
@@ -104,7 +123,11 @@ class SseSink:
         self.when_lost = _nothing
         if self._client is None or self._flow is None:
             return web.Response(status=499)  # nobody reads it
-        self._client.end()
+        if self._waits is not None:
+            self._waits.cancel()
+            self._waits = None
+        self._client.end(self._last)
+        self._last = b""
         self._flow.stop()
         return self._client.response
 

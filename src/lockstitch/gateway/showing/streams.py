@@ -18,6 +18,7 @@ from lockstitch.gateway.events import (
     as_sse,
     error_as_event,
     lone,
+    number_of,
     without_stream_id,
 )
 from lockstitch.gateway.lines import Headers
@@ -251,8 +252,8 @@ def _failure(done: asyncio.Future[None]) -> BaseException | None:
 
 def _last_number(events: Sequence[Heard], before: int) -> int:
     for heard in reversed(events):
-        number = heard.event.sequence_number
-        if isinstance(number, int):
+        number = number_of(heard)
+        if number is not None:
             return number
     return before
 

@@ -137,10 +137,16 @@ class ClientStream(Outlet):
         None if it is not sent in chunks."""
         return self.put if self._chunked and not self._silent else None
 
-    def end(self) -> None:
-        """The body is whole. The connection can have its next request."""
+    def end(self, last: bytes = b"") -> None:
+        """The body is whole, with this last piece of it. The connection can have its next
+        request."""
         if self.ended:
             return
+        if last and self._chunked and not self._silent:
+            self.put(b"%x\r\n%b\r\n0\r\n\r\n" % (len(last), last))
+            self._writer.chunked = False  # its own end has been written
+        else:
+            self.write(last)
         self.ended = True
         self._writer.output_size += self.written  # what the access log shows
         if not self.gone:

@@ -11,6 +11,7 @@ from typing import Final, Protocol, cast
 
 from lockstitch.gateway.lines import Hearing, LineFailure
 from lockstitch.gateway.wire.http_answer import Answer, BadAnswer
+from lockstitch.gateway.wire.looks import looks_here
 
 LARGEST_JOINED_BYTES: Final = 64 * 1024
 """A head and a body up to this go out in one system call; a larger body is not copied."""
@@ -71,6 +72,7 @@ class HttpConnection(asyncio.Protocol):
         "_keeper",
         "_largest_head",
         "_line",
+        "_looks",
         "_loop",
         "_lost_because",
         "_name",
@@ -94,6 +96,7 @@ class HttpConnection(asyncio.Protocol):
         self._silence_seconds = silence_seconds
         self._largest_head = largest_head
         self._loop = asyncio.get_running_loop()
+        self._looks = looks_here()
         self._transport: asyncio.Transport | None = None
         self._line: HttpLine | None = None
         self._answer: Answer | None = None
@@ -175,6 +178,8 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
+        if not self._looks.looked:
+            self._looks.look()
         passes = self._passes
         if passes is not None and passes(data):
             return

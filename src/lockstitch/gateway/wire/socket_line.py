@@ -18,6 +18,7 @@ from msgspec import Struct
 from lockstitch.gateway.lines import Headers, LineFailure
 from lockstitch.gateway.wire.frames import LARGEST_REASON_BYTES
 from lockstitch.gateway.wire.heads import HOP_BY_HOP, base_of, own_target, written
+from lockstitch.gateway.wire.looks import looks_here
 
 _OURS: Final = HOP_BY_HOP | {
     "accept-encoding",
@@ -91,6 +92,7 @@ class UpstreamSocket(picows.WSListener):
         self._hearing: SocketHearing | None = hearing
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._looks = looks_here()
         self._transport: picows.WSTransport | None = None
         self._parts: list[bytes] = []
         self._parts_bytes = 0
@@ -190,6 +192,8 @@ class UpstreamSocket(picows.WSListener):
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         self._heard = True
+        if not self._looks.looked:
+            self._looks.look()
         hearing = self._hearing
         if hearing is None or self._end is not None:
             if frame.msg_type == picows.WSMsgType.CLOSE:

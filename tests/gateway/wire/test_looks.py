@@ -1,4 +1,4 @@
-"""A busy loop looks seldom, an idle one at once, and one that is at work all the time never rests."""
+"""A busy loop looks seldom, an idle one at once; one that is always at work never rests."""
 
 from __future__ import annotations
 

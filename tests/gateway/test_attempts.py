@@ -37,6 +37,9 @@ SSE = [("Content-Type", "text/event-stream; charset=utf-8")]
 
 
 class Seen:
+    framed = False
+    passes = None
+
     def __init__(self):
         self.head = None
         self.body = b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 
 import pytest
@@ -450,6 +451,33 @@ def test_a_stream_that_was_tried_again_is_counted_once_it_has_its_size():
             assert sum(kept.values()) <= most
 
     run(main())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_answer_leaves_nothing_to_the_garbage_collector(stream):
+    """What waits for it is memory that grows between two of its rounds."""
+
+    async def main():
+        async with both() as (up, gw):
+            asks = gw.stream if stream else gw.ask
+            for n in range(8):
+                up.then(streaming(f"resp_{n}", message("x" * 800)))
+                if n == 3:  # what is made once has been made
+                    gc.collect()
+                    gc.disable()
+                await asks(input=f"say {n}")
+            await until(lambda: not gw.world.running)
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            left = [one for one in gc.garbage if type(one).__module__.startswith("lockstitch.")]
+            assert left == []
+
+    try:
+        run(main())
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 # --- tenancy -----------------------------------------------------------------------------------

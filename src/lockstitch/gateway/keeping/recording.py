@@ -22,7 +22,8 @@ class NotDurable(LockstitchError):
 
 
 TOGETHER_SECONDS: Final = 0.05
-"""An item that nobody waits for is mostly the last, and the end of its answer is not far."""
+"""What nobody waits for is written one to two of these later, in ticks that all exchanges share:
+one write for the beginnings of many answers. An item is mostly the last, and its end not far."""
 
 Begun: TypeAlias = Callable[[Sequence[AnyFact], bool], Awaitable[Journal]]
 """Begins a journal with its first facts; are they all there will be?"""
@@ -54,7 +55,8 @@ class Recorder:
             self._begin()
         elif self._writing is None and self._later is None:
             loop = asyncio.get_running_loop()
-            self._later = loop.call_later(TOGETHER_SECONDS, self._begin)
+            tick = (loop.time() // TOGETHER_SECONDS + 2) * TOGETHER_SECONDS
+            self._later = loop.call_at(tick, self._begin)
 
     def durable(self) -> asyncio.Future[None]:
         """Done when everything so far is on disk; raises `NotDurable` if that cannot be."""

@@ -79,7 +79,7 @@ class Recording:
             self._recorder.give_up(str(error))
             return
         self._request = beginning.request
-        self._recorder.record(beginning.facts)
+        self._recorder.record(beginning.facts, waits=True)
         if self.when_opened is not None:
             self.when_opened(response)
 

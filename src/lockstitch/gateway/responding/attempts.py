@@ -28,8 +28,6 @@ from lockstitch.gateway.events import (
     body_of,
     lone,
     peeked,
-    plain_in,
-    plain_in_frame,
     with_response,
 )
 from lockstitch.gateway.keeping.recordings import Recording
@@ -95,14 +93,15 @@ class Attempt:
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self.begins: float | None = None
         """When the first bytes of the answer came, on the loop's clock."""
-        self.pieces = 0
-        """How often anything was heard."""
+        self._pieces = 0
         self._framed = framed
+        self._passage = passage = stream.passage(framed=framed)
+        self.passed, self.passed_frame = passage.chunk, passage.frame
         self._again = stream.shown is not Shown.NOTHING
         self.restored = dict(restored or {})
         """Fields of the response that say what the client asked, where the upstream was asked
         otherwise."""
-        self._splitter = Splitter()
+        self._splitter = Splitter(briefly=True)
         self._told: Collected | None = None
         """What there is of an answer that comes whole."""
         self._status = 200
@@ -117,42 +116,23 @@ class Attempt:
         if status != 200 or not kind.startswith("text/event-stream"):
             self._told = Collected(status, headers)
 
-    def passed(self, chunk: bytes) -> bool:
-        """A whole chunk as it came over HTTP: pass it on if nothing follows from it."""
-        block = plain_in(chunk)
-        if (
-            block is None
-            or self._told is not None
-            or self._splitter.rest
-            or self.outcome.done()
-            or not self.stream.pass_on(chunk, block)
-        ):
-            return False
-        self.pieces += 1
-        return True
-
-    def passed_frame(self, payload: bytes) -> bool:
-        """The same for the payload of a frame."""
-        block = plain_in_frame(payload)
-        if (
-            block is None
-            or self.outcome.done()
-            or not self.stream.pass_on(payload, block, framed=True)
-        ):
-            return False
-        self.pieces += 1
-        return True
-
     def heard(self, data: bytes) -> None:
         if self.outcome.done():
             return
-        self.pieces += 1
+        self._pieces += 1
         if self._told is not None:
             try:
                 self._told.add(data)
             except LineFailure as failure:
                 self._end(Broken(failure))
             return
+        self._hear(data)
+        if self._splitter.rest or self.outcome.done():
+            self._passage.close()
+        else:
+            self.stream.passage(framed=self._framed)
+
+    def _hear(self, data: bytes) -> None:
         block: bytes | None
         events: Sequence[Heard]
         if self._framed:
@@ -178,6 +158,11 @@ class Attempt:
                 self._show(block, events, Shown.MORE)
         elif block and self.stream.begun:
             self.stream.show(block, ())  # a comment, to keep the connection awake
+
+    @property
+    def pieces(self) -> int:
+        """How often anything was heard."""
+        return self._pieces + self._passage.events
 
     def ended(self) -> None:
         if self.outcome.done():
@@ -298,5 +283,6 @@ class Attempt:
         stream.show(block, events)
 
     def _end(self, outcome: Outcome) -> None:
+        self._passage.close()
         if not self.outcome.done():
             self.outcome.set_result(outcome)

@@ -241,8 +241,8 @@ def test_connections_that_come_to_nothing_are_given_up():
 
 def test_the_acknowledgement_of_an_edit_may_come_after_its_deadline():
     async def scene():
-        patience = Patience(acknowledgement_seconds=0.1)
-        faults = ["stall before=conversation.item.added seconds=0.15"]
+        patience = Patience(acknowledgement_seconds=0.3)
+        faults = ["stall before=conversation.item.added seconds=0.4"]
         async with staged(faults=faults) as stage, stage.session(patience=patience) as session:
             edited = await session.change(added=[user("a", "a"), user("b", "b")])
             assert edited

@@ -278,7 +278,7 @@ def test_an_event_that_comes_twice_or_late_changes_nothing():
 def test_a_long_history_is_pushed_in_its_order():
     async def scene():
         async with staged() as stage:
-            ids = [f"n{n}" for n in range(300)]
+            ids = [f"n{n}" for n in range(5000)]  # more than a mirror remembers the edits of
             async with stage.session() as session:
                 assert await session.change(added=[user(one, one) for one in ids])
                 assert stage.in_step(session) == ids

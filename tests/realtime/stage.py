@@ -11,6 +11,7 @@ from openai import AsyncOpenAI
 import lockstitch
 from lockstitch.emulator import ALWAYS, Emulator, Script, Turn
 from lockstitch.realtime import Patience, Session
+from lockstitch.realtime.connection import event_of
 from lockstitch.realtime.openai_connection import openai_realtime
 from lockstitch.realtime.websocket import websocket
 from lockstitch.store.journal import kept_ledger
@@ -134,8 +135,6 @@ class Through:
             send, close = inner.send, inner.close
 
             async def receive(self):
-                from lockstitch.realtime.connection import event_of
-
                 while True:
                     event = passes(event_of(await inner.receive()))
                     if event is not None:

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import lockstitch
+from lockstitch.core.facts import CallSettled
 from lockstitch.core.outcomes import UNKNOWN_TEXT
+from lockstitch.core.records import decoded
 from lockstitch.emulator import ALWAYS, Script, Turn, call, reply
 from lockstitch.realtime import Restored, Session, SessionOver
 from lockstitch.realtime.websocket import websocket
@@ -122,6 +124,67 @@ def check_effects(effects, session):
     said = outputs["call_book"]
     assert said.startswith(UNKNOWN_TEXT) or (said, len(effects.of("book"))) == ("LS 1 is booked", 1)
     assert outputs.get("call_look", "looked") == "looked"
+
+
+# --- on disk first -----------------------------------------------------------------------------
+
+
+class Gated(MemoryStore):
+    """A store that keeps outputs waiting."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.may_write = asyncio.Event()
+
+    async def append(self, claim, after, records):
+        if any(isinstance(decoded(record), CallSettled) for record in records):
+            self.asked.set()
+            await self.may_write.wait()
+        await super().append(claim, after, records)
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["on the same line", "on the next line"])
+def test_an_output_is_on_disk_before_it_is_sent(cut):
+    async def scene():
+        faults = ["cut after=response.done how=reset"] if cut else []
+        turns = (call("look", call_id="c1"), FINAL)
+        async with staged(*turns, faults=faults) as stage:
+            stage.store = Gated()
+            async with stage.session(*Effects().tools) as session:
+                await session.respond()
+                await stage.store.asked.wait()
+                if cut:
+                    await until(session, "session.updated")
+                    await until(session, "session.updated")
+                else:
+                    await until(session, "response.done")
+                    await session.send({"type": "input_audio_buffer.clear"})
+                    await until(session, "input_audio_buffer.cleared")
+                created = [one["item"]["type"] for one in stage.frames("conversation.item.create")]
+                assert "function_call_output" not in created
+                stage.store.may_write.set()
+                await come_to(session, FINAL)
+                stage.in_step(session)
+
+    within(scene)
+
+
+def test_what_is_heard_is_on_disk_before_it_is_handed_on():
+    async def scene():
+        async with staged(decide=decide) as stage, stage.session() as session:
+            await session.change(added=[user(BOOK, "first")])
+            await session.respond()
+            heard = 0
+            async for event in session:
+                if isinstance(event, dict) and event["type"] == "conversation.item.done":
+                    heard += 1
+                    ledger = await stage.ledger()
+                    assert ledger.entries_with_id(event["item"]["id"])
+                if heard == 3:
+                    return
+
+    within(scene)
 
 
 # --- killed ------------------------------------------------------------------------------------

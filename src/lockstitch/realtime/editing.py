@@ -185,7 +185,7 @@ class Account:
         """Sort the edits that are no longer under way."""
         left: list[Edit] = []
         for edit in self._under_way:
-            standing = line.mirror.standing(edit.event_id)
+            standing = line.standing(edit.event_id)
             if isinstance(edit, Retrieve):
                 continue
             if standing is Standing.ACKNOWLEDGED:

@@ -18,6 +18,9 @@ from lockstitch.realtime.holding import Floor
 from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_EVENTS_AT_ONCE
 from lockstitch.realtime.remembering import Origins
 
+OPEN: Final = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+"""How an edit can stand that has not ended."""
+
 OVER: Final = frozenset({"session_expired"})
 """Errors that say that the session ends now, whether or not the server hangs up."""
 
@@ -44,6 +47,7 @@ class Line:
         """Ids of the items that were there when it was last written down."""
         self._spoken: set[str] = set()
         self._connection = connection
+        self._ended: dict[str, Standing] = {}
         self._read: asyncio.Queue[Event | ConnectionLost] = asyncio.Queue(MOST_EVENTS_AT_ONCE)
         self._sending = asyncio.Lock()
         self._bell = Bell()
@@ -172,17 +176,32 @@ class Line:
         for edit in plan.edits:
             if isinstance(edit, Create):
                 self.created[edit.item_id] = edit.copy_of is not None
-        sent: dict[str, float] = {}
+        under_way = dict.fromkeys([edit.event_id for edit in plan.edits], 0.0)
+        """Edits that have not ended, and when each was sent; also those that others left."""
         while True:
-            for due in self.mirror.due(at=clock()):
-                sent[due.event_id] = clock()
+            for number, due in enumerate(self.mirror.due(at=clock()), 1):
+                under_way[due.event_id] = clock()
                 await self.send(due.client_event())
-            sent = {
-                event_id: at
-                for event_id, at in sent.items()
-                if self.mirror.standing(event_id) is Standing.SENT
-            }
-            if not sent:
+                if not number % MOST_EVENTS_AT_ONCE:
+                    self._note_ends(under_way)
+            self._note_ends(under_way)
+            waiting = [at for event_id, at in under_way.items() if self._is_sent(event_id)]
+            if not waiting:
                 return
-            await self.changed(max(0.0, min(sent.values()) + acknowledgement_seconds - clock()))
+            await self.changed(max(0.0, min(waiting) + acknowledgement_seconds - clock()))
             self.mirror.expire(sent_before=clock() - acknowledgement_seconds)
+
+    def standing(self, event_id: str) -> Standing | None:
+        """How far an edit of this line came."""
+        return self._ended.get(event_id) or self.mirror.standing(event_id)
+
+    def _note_ends(self, under_way: dict[str, float]) -> None:
+        """A mirror remembers for a while how an edit ended, and a plan can be longer than that."""
+        for event_id in [*under_way]:
+            standing = self.mirror.standing(event_id)
+            if standing is not None and standing not in OPEN:
+                self._ended[event_id] = standing
+                del under_way[event_id]
+
+    def _is_sent(self, event_id: str) -> bool:
+        return self.mirror.standing(event_id) is Standing.SENT

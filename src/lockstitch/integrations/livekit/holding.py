@@ -25,6 +25,9 @@ class Holdings:
         self._looks = 0
         self._last: list[ChatItem] = []
         self._stays: dict[str, Stay] = {}
+        self._first: dict[str, int] = {}
+        """After which moment each item came for the first time. One that comes again, because a
+        context without it was pushed in between, tells nothing newer of the copies it is in."""
         self._said: dict[str, tuple[ChatItem, Said]] = {}
 
     def __repr__(self) -> str:
@@ -81,7 +84,9 @@ class Holdings:
             new = since_last
             if pushed is not None and item.type in CREATED and item.id not in there:
                 new = pushed
-            stays[item.id] = self._stays.get(item.id, new)
+            stays[item.id] = self._stays.get(item.id) or Stay(
+                after=self._first.setdefault(item.id, new.after), by=new.by
+            )
             known = self._said.get(item.id)
             said[item.id] = (
                 known if known is not None and known[0] is item else (item, said_by(item))

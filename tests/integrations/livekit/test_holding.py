@@ -43,6 +43,17 @@ def test_a_place_that_is_kept_for_words_is_not_held():
     assert holdings.stays == {}
 
 
+def test_a_place_that_gets_its_words_may_be_in_copies_as_old_as_the_place():
+    holdings = Holdings()
+    place, user = placeholder("m"), talk("Hi.").items[0]
+    holdings.look([place])
+    holdings.look([place, user])
+    place.content.append("Well.")
+    holdings.look([place, user, llm.AgentConfigUpdate(instructions="Be brief.")])
+    assert "m" in holdings.stays
+    assert "t0" not in seen(["m"], holdings.stays)
+
+
 def test_what_is_not_in_a_context_that_is_pushed_is_held_no_longer():
     holdings = Holdings()
     items = talk("Hi.", "Hi!").items

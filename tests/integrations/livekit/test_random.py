@@ -60,6 +60,7 @@ class Agents(RuleBasedStateMachine):
         self.speaking = None
         self.copies = []
         self.may_go = set()
+        self.done = set()  # each call is carried out once
         self.pushes = []
         self.run(self._open())
 
@@ -156,9 +157,9 @@ class Agents(RuleBasedStateMachine):
     def a_call_is_answered(self):
         """As LiveKit does it: into the agent's context, then behind what the session has."""
         context = self.session.chat_ctx.copy()
-        answered = {item.call_id for item in context.items if item.type == "function_call_output"}
         for item in context.items:
-            if item.type == "function_call" and item.arguments and item.call_id not in answered:
+            if item.type == "function_call" and item.arguments and item.call_id not in self.done:
+                self.done.add(item.call_id)
                 output = output_of(item)
                 self.agent._chat_ctx._upsert_item(item.model_copy())
                 self.agent._chat_ctx._upsert_item(output)

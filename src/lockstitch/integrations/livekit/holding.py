@@ -80,7 +80,10 @@ class Holdings:
         said: dict[str, tuple[ChatItem, Said]] = {}
         for item in items:
             if says_nothing(item):
-                continue  # a place that is kept: nobody can have made up their mind about it
+                # A place that is kept: nobody can have made up their mind about it. But it is in
+                # the copies, and gets its words there, too.
+                self._first.setdefault(item.id, since_last.after)
+                continue
             new = since_last
             if pushed is not None and item.type in CREATED and item.id not in there:
                 new = pushed

@@ -55,19 +55,16 @@ class Holdings:
         self._looks += 1
         self._keep(items, Stay(after=2 * self._looks - 1, by=2 * self._looks))
 
-    def take(self, items: Sequence[ChatItem], there: Container[str]) -> None:
+    def take(self, items: Sequence[ChatItem], there: Container[str], *, waited: bool) -> None:
         """A context was pushed: the agent's is this one from now on.
 
         ``there``: names of the items that the provider has. What nobody else can have put into
-        the agent's context came with this push; all else since the last look."""
+        the agent's context came with this push; all else since the last look. If the push has
+        ``waited``, nobody knows what came when."""
         self._looks += 1
         self._last = list(items)
-        self._keep(
-            items,
-            Stay(after=2 * self._looks - 1, by=2 * self._looks),
-            Stay(after=2 * self._looks, by=2 * self._looks),
-            there,
-        )
+        by = 2 * self._looks
+        self._keep(items, Stay(by - 1, by), None if waited else Stay(by, by), there)
 
     def _keep(
         self,

@@ -232,10 +232,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         super().send_event(event)
 
     def _take(self, chat_ctx: llm.ChatContext) -> Wanted:
-        # LiveKit goes on writing into a context whose push waits.
-        want = wanted(chat_ctx, self._holdings, self._view, waited=chat_ctx in self._waiting)
+        waited = chat_ctx in self._waiting  # LiveKit has gone on writing into it
+        want = wanted(chat_ctx, self._holdings, self._view, waited=waited)
         if not want.of_session and self._becomes_the_agents(chat_ctx):
-            self._holdings.take(chat_ctx.items, self._view.present())
+            self._holdings.take(chat_ctx.items, self._view.present(), waited=waited)
         return want
 
     def _becomes_the_agents(self, chat_ctx: llm.ChatContext) -> bool:

@@ -19,53 +19,12 @@ from livekit.agents.voice.agent_activity import AgentActivity
 
 from lockstitch.integrations.livekit.contexts import says_nothing
 from tests.generated import examples
+from tests.integrations.livekit.lines import Line, OnALine, Telling
 from tests.integrations.livekit.scenes import OURS, in_step, llm, output_of
-from tests.mirror.provider import Provider, call, message
+from tests.mirror.provider import call, message
 
 MOST_TURNS_OF_THE_LOOP = 50
 MOST_ROUNDS = 50
-
-
-class Line:
-    """A connection whose other end is the provider, as LiveKit uses one of aiohttp's."""
-
-    def __init__(self, provider):
-        self.provider = provider
-        self.told = asyncio.Queue()
-
-    async def receive(self):
-        return await self.told.get()
-
-    async def send_str(self, text):
-        event = json.loads(text)
-        if event["type"].startswith("conversation."):
-            self.provider.receive(event)
-
-    async def close(self):
-        self.told.put_nowait(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None))
-
-
-class Telling(Provider):
-    """It says why, as LiveKit expects."""
-
-    def tell(self, type, **fields):
-        if type == "error":
-            fields["error"] = {"message": "no", "type": "invalid", **fields["error"]}
-        super().tell(type, **fields)
-
-    def finishes(self, item):
-        if item["type"] == "message":
-            delta = item["content"][0]["text"]
-            self.tell("response.output_text.delta", item_id=item["id"], delta=delta)
-        super().finishes(item)
-
-
-class OnALine(in_step.RealtimeSession):
-    line = None
-
-    async def _create_ws_conn(self):
-        self._remote_chat_ctx = self._view
-        return self.line
 
 
 class Listening(AgentActivity):
@@ -101,6 +60,7 @@ class Agents(RuleBasedStateMachine):
         self.speaking = None
         self.copies = []
         self.may_go = set()
+        self.done = set()  # each call is carried out once
         self.pushes = []
         self.run(self._open())
 
@@ -197,9 +157,9 @@ class Agents(RuleBasedStateMachine):
     def a_call_is_answered(self):
         """As LiveKit does it: into the agent's context, then behind what the session has."""
         context = self.session.chat_ctx.copy()
-        answered = {item.call_id for item in context.items if item.type == "function_call_output"}
         for item in context.items:
-            if item.type == "function_call" and item.arguments and item.call_id not in answered:
+            if item.type == "function_call" and item.arguments and item.call_id not in self.done:
+                self.done.add(item.call_id)
                 output = output_of(item)
                 self.agent._chat_ctx._upsert_item(item.model_copy())
                 self.agent._chat_ctx._upsert_item(output)

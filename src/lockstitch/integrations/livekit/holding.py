@@ -25,6 +25,9 @@ class Holdings:
         self._looks = 0
         self._last: list[ChatItem] = []
         self._stays: dict[str, Stay] = {}
+        self._first: dict[str, int] = {}
+        """After which moment each item came for the first time. One that comes again, because a
+        context without it was pushed in between, tells nothing newer of the copies it is in."""
         self._said: dict[str, tuple[ChatItem, Said]] = {}
 
     def __repr__(self) -> str:
@@ -52,19 +55,16 @@ class Holdings:
         self._looks += 1
         self._keep(items, Stay(after=2 * self._looks - 1, by=2 * self._looks))
 
-    def take(self, items: Sequence[ChatItem], there: Container[str]) -> None:
+    def take(self, items: Sequence[ChatItem], there: Container[str], *, waited: bool) -> None:
         """A context was pushed: the agent's is this one from now on.
 
         ``there``: names of the items that the provider has. What nobody else can have put into
-        the agent's context came with this push; all else since the last look."""
+        the agent's context came with this push; all else since the last look. If the push has
+        ``waited``, nobody knows what came when."""
         self._looks += 1
         self._last = list(items)
-        self._keep(
-            items,
-            Stay(after=2 * self._looks - 1, by=2 * self._looks),
-            Stay(after=2 * self._looks, by=2 * self._looks),
-            there,
-        )
+        by = 2 * self._looks
+        self._keep(items, Stay(by - 1, by), None if waited else Stay(by, by), there)
 
     def _keep(
         self,
@@ -77,11 +77,16 @@ class Holdings:
         said: dict[str, tuple[ChatItem, Said]] = {}
         for item in items:
             if says_nothing(item):
-                continue  # a place that is kept: nobody can have made up their mind about it
+                # A place that is kept: nobody can have made up their mind about it. But it is in
+                # the copies, and gets its words there, too.
+                self._first.setdefault(item.id, since_last.after)
+                continue
             new = since_last
             if pushed is not None and item.type in CREATED and item.id not in there:
                 new = pushed
-            stays[item.id] = self._stays.get(item.id, new)
+            stays[item.id] = self._stays.get(item.id) or Stay(
+                after=self._first.setdefault(item.id, new.after), by=new.by
+            )
             known = self._said.get(item.id)
             said[item.id] = (
                 known if known is not None and known[0] is item else (item, said_by(item))

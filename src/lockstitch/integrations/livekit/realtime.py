@@ -107,7 +107,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         if not view.mirror.apply(event):
             return
         if event["type"] == "error":
-            error = event["error"]
+            error = event.get("error") or {}
             if error.get("event_id") in self._ours:
                 self._refused[error["event_id"]] = str(error.get("message"))
             ended = view.answered(None)
@@ -199,12 +199,12 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         tools: NotGivenOr[list[llm.Tool]] = NOT_GIVEN,
     ) -> None:
         if is_given(chat_ctx):
-            there = self._view.to_chat_ctx()
-            known = {item.id for item in there.items} | self._holdings.stays.keys()
+            there = frozenset(self._view.present())
+            known = there | self._holdings.stays.keys()
             if not any(item.id in known for item in chat_ctx.items):
                 # Another agent that starts afresh: nothing of it can be a copy of what is there.
                 items = list(chat_ctx.items)
-                chat_ctx = SeenContext(items, seen=there.seen, of_session=False)
+                chat_ctx = SeenContext(items, seen=there, of_session=False)
         await super()._update_session(instructions=instructions, chat_ctx=chat_ctx, tools=tools)
 
     def truncate(
@@ -232,10 +232,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         super().send_event(event)
 
     def _take(self, chat_ctx: llm.ChatContext) -> Wanted:
-        # LiveKit goes on writing into a context whose push waits.
-        want = wanted(chat_ctx, self._holdings, self._view, waited=chat_ctx in self._waiting)
+        waited = chat_ctx in self._waiting  # LiveKit has gone on writing into it
+        want = wanted(chat_ctx, self._holdings, self._view, waited=waited)
         if not want.of_session and self._becomes_the_agents(chat_ctx):
-            self._holdings.take(chat_ctx.items, self._view.present())
+            self._holdings.take(chat_ctx.items, self._view.present(), waited=waited)
         return want
 
     def _becomes_the_agents(self, chat_ctx: llm.ChatContext) -> bool:
@@ -245,6 +245,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         context = self._activity.agent._chat_ctx
         if chat_ctx is context or self._agents is None:
             self._agents = context
+            self._waiting.discard(context)
             return True
         return False
 
@@ -274,9 +275,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._ours.update(edit.event_id for edit in plan.edits)
 
     def _due(self) -> list[dict[str, Any]]:
-        # LiveKit rewrites events for Azure in place; the mirror's own stay as they are.
-        due = self._view.mirror.due(at=time.monotonic())
-        return [deepcopy(edit.client_event()) for edit in due]
+        events = [edit.client_event() for edit in self._view.mirror.due(at=time.monotonic())]
+        if self._opts.is_azure:
+            return deepcopy(events)  # LiveKit rewrites them in place, and the mirror has them, too
+        return events
 
     def _go_on(self) -> None:
         """Send what can be sent, and tell who waits."""

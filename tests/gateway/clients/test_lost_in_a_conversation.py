@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import openai
 import pytest
 
+from lockstitch.gateway.deciding.retrying import LATE_LISTING_SECONDS
 from tests.gateway.clients.asking import WEATHER, calls_weather, output_of
 
 
@@ -48,4 +51,22 @@ def test_what_arrived_is_there_once_and_the_client_is_told(client, emulator, ask
     emulator.fault("lose path=/v1/responses how=reset")
     with pytest.raises(openai.InternalServerError):
         client.responses.create(model="m", input=[output_of(call)], conversation=conversation)
+    assert len(outputs(client, conversation)) == 1
+
+
+def test_for_a_client_that_has_given_up_nothing_is_sent_again(gateway, client, emulator, asked):
+    conversation, call = asked
+    emulator.fault("cut before=first-byte how=reset path=/v1/responses")
+    hasty = client.with_options(timeout=LATE_LISTING_SECONDS / 2)
+    with pytest.raises(openai.APITimeoutError):
+        hasty.responses.create(model="m", input=[output_of(call)], conversation=conversation)
+    told = client.responses.create(model="m", input=[output_of(call)], conversation=conversation)
+    assert told.output_text == "weather returned: rain"
+    for _ in range(100):
+        if not gateway.running():
+            break
+        time.sleep(0.1)
+    assert not gateway.running()
+    # The call, what was lost, and what the client sent itself.
+    assert len(emulator.requests("POST /v1/responses")) == 3
     assert len(outputs(client, conversation)) == 1

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding import refusals, retrying, routing, sending
@@ -22,6 +23,7 @@ from lockstitch.gateway.deciding.retrying import (
     AgainReplayed,
     AgainStripped,
     Elsewhere,
+    Next,
     PassOn,
     ReadBack,
     Shown,
@@ -191,44 +193,34 @@ class Answering:
             failure = failure_of(outcome)
             anchor = self._asked.previous_response_id or self._asked.conversation
             others = routing.next_upstream(route, {*tried, upstream.name})
-            step = retrying.next_step(
-                Try(
-                    sent=sent_as(found, sent.body),
-                    failure=failure,
-                    anchor=anchor,
-                    shown=self._stream.shown,
-                    in_stream=isinstance(outcome, Refused),
-                    made=made,
-                    tries_left=upstream.told.retries + 1 - at_this,
-                    others_left=others is not None and not found.bound,
-                    may_be_foreign=len(world.upstreams) > 1 and not stripped,
-                    background=self._asked.background,
-                    provider_acts=self._asked.provider_acts(),
-                    anchor_gone=self._ways.anchor_gone(found.parent),
-                    can_read_back=can_read_back(found, upstream, attempt),
-                    in_doubt=in_doubt,
-                    unattended=self._gone or self._stopping,
-                )
+            this = Try(
+                sent=sent_as(found, sent.body),
+                failure=failure,
+                anchor=anchor,
+                shown=self._stream.shown,
+                in_stream=isinstance(outcome, Refused),
+                made=made,
+                tries_left=upstream.told.retries + 1 - at_this,
+                others_left=others is not None and not found.bound,
+                may_be_foreign=len(world.upstreams) > 1 and not stripped,
+                background=self._asked.background,
+                provider_acts=self._asked.provider_acts(),
+                anchor_gone=self._ways.anchor_gone(found.parent),
+                can_read_back=can_read_back(found, upstream, attempt),
+                in_doubt=in_doubt,
+                unattended=self._is_unattended,
             )
+            step = retrying.next_step(this)
+            in_doubt = in_doubt or isinstance(step, ReadBack)
+            step = await self._in_its_time(step, this, found, upstream)
             why = retrying.failed(failure, anchor=anchor).name.lower()
             try:
                 if isinstance(step, Again):
                     self._note("again", why)
-                    await asyncio.sleep(step.after)
                     continue
                 if isinstance(step, AgainReplayed):
-                    await asyncio.sleep(step.after)
                     sent = await self._made(Form.REPLAYED, found, upstream, why)
                     continue
-                if isinstance(step, ReadBack):
-                    await asyncio.sleep(step.after)
-                    where, items = self._asked.conversation or "", found.items
-                    if await never_arrived(upstream, self._caller, where, items):
-                        in_doubt = True
-                        self._note("read back, again", why)
-                        continue
-                    self._caller.note("read back: it may be there")
-                    step = step.otherwise
                 if isinstance(step, AgainStripped):
                     stripped = True
                     self._note("stripped", why)
@@ -247,6 +239,24 @@ class Answering:
                 self._caller.note(f"not replayed: {error}")
                 step = retrying.PassOn()
             return self._failed(attempt, outcome, step, at)
+
+    @property
+    def _is_unattended(self) -> bool:
+        return self._gone or self._stopping
+
+    async def _in_its_time(self, step: Next, this: Try, found: Prepared, upstream: Reached) -> Next:
+        """The step, once its time has come: then it is known what a look at the conversation shows,
+        and whether anybody still waits. A client that has gone may have sent it again itself."""
+        if isinstance(step, Again | AgainReplayed | ReadBack):
+            await asyncio.sleep(step.after)
+        if isinstance(step, ReadBack):
+            where, items = self._asked.conversation or "", found.items
+            absent = await never_arrived(upstream, self._caller, where, items)
+            self._caller.note("read back: it is not there" if absent else "read back: in doubt")
+            step = Again() if absent else step.otherwise
+        if self._is_unattended:
+            return retrying.next_step(replace(this, unattended=True))
+        return step
 
     async def _attempted(
         self, found: Prepared, upstream: Reached, sent: Sending

@@ -4,6 +4,7 @@ What follows from the listing is decided in `reading_back`."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
@@ -18,6 +19,9 @@ from lockstitch.gateway.responding.passing import fetched
 from lockstitch.gateway.responding.ways import of_no_body
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller
+
+LISTING_SECONDS: Final = 5.0
+"""Who takes longer to list a conversation has not answered: the client waits for all of this."""
 
 LOOKED_AT_ITEMS: Final = 100
 """The newest of a conversation: as many as an upstream lists at once."""
@@ -41,7 +45,8 @@ async def never_arrived(
         headers=of_no_body(upstream.headers(caller.headers)),
     )
     try:
-        whole = await fetched(upstream, asking)
+        async with asyncio.timeout(LISTING_SECONDS):
+            whole = await fetched(upstream, asking)
         return whole.status == 200 and is_absent(items, _listing.decode(whole.body).data)
-    except (LineFailure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (LineFailure, TimeoutError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False

@@ -121,7 +121,7 @@ class Line:
         event_id = text_of(error.get("event_id"))
         if event_id is not None:
             self.refusals[event_id] = error
-        if error.get("code") in OVER:
+        if text_of(error.get("code")) in OVER:
             self.end(ConnectionLost(f"The session is over: {error.get('message')}"))
 
     def ring(self) -> None:

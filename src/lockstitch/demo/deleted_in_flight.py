@@ -179,11 +179,21 @@ async def lockstitch(stage: Stage) -> Sequence[Mapping[str, Any]]:
         await _say(stage, HURRY)
         await hear(_is(HEARD))
         stage.tell("fault", FAULT)
+        before = session.items
         await session.summarise(_message(SUMMARY), base=seen, fraction=1.0)
+        _tell_summary(stage, before, session.items)
         await hear(_is("response.done"))
         desk.may_begin.set()
         await hear(_says(BOOKED))
         return session.items
+
+
+def _tell_summary(stage: Stage, before: Sequence[Item], now: Sequence[Item]) -> None:
+    for item in before:
+        if any(one["id"] == item["id"] for one in now):
+            stage.tell("loop", f"not in the agent's snapshot: keeps {_told(item)}")
+        else:
+            stage.tell("loop", f"in the agent's snapshot, and summarised: deletes {_told(item)}")
 
 
 async def _say(stage: Stage, text: str) -> None:

@@ -660,6 +660,27 @@ def test_a_call_that_went_and_is_told_of_again_is_not_run_again():
     within(scene)
 
 
+def test_an_error_that_names_no_event_is_told_with_what_was_not_answered():
+    async def scene():
+        def passes(event):
+            if event["type"] != "error":
+                return event
+            return event | {"error": event["error"] | {"event_id": None}}
+
+        async with staged("Hello.") as stage:
+            connect = Through(stage.connect(), passes)
+            patience = Patience(answer_seconds=0.2, attempts=0)
+            async with stage.session(connect=connect, patience=patience) as session:
+                with pytest.raises(ResponseRefused, match="the provider said: Invalid value"):
+                    await session.respond({"output_modalities": ["smoke"]})
+            wrong = {"output_modalities": ["smoke"]}
+            with pytest.raises(CannotConnect, match="the provider said: Invalid value"):
+                async with stage.session(connect=connect, patience=patience, configured=wrong):
+                    raise AssertionError("it was not refused")
+
+    within(scene)
+
+
 def test_a_response_that_nobody_told_of_is_waited_for_with_patience():
     async def scene():
         hidden = []

@@ -39,6 +39,8 @@ class Line:
         """How many configurations came into force."""
         self.refusals: dict[str, Mapping[str, Any]] = {}
         """What the provider said no to, by the id of the client event."""
+        self.complaint: str | None = None
+        """The last error that does not say which event it is about."""
         self.created: dict[str, bool] = {}
         """Items that this client has created, and whether each as the copy of another."""
         self._shown: set[str] = set()
@@ -130,6 +132,8 @@ class Line:
         event_id = text_of(error.get("event_id"))
         if event_id is not None:
             self.refusals[event_id] = error
+        else:
+            self.complaint = str(error.get("message")).rstrip(".")
         if text_of(error.get("code")) in OVER:
             self.end(ConnectionLost(f"The session is over: {error.get('message')}"))
 
@@ -154,6 +158,12 @@ class Line:
                 return False
             await self._bell.rung(left)
         return True
+
+    @property
+    def excuse(self) -> str:
+        """What the provider said instead of an answer."""
+        said = f"said: {self.complaint}" if self.complaint else "did not say why"
+        return f"the provider {said}"
 
     def check(self) -> None:
         if self.lost is not None:

@@ -94,6 +94,7 @@ class Sending:
         """Send a request for a response; False if another one was quicker."""
         event_id, begun = str(event["event_id"]), line.floor.begun
         line.refusals.pop(event_id, None)
+        line.complaint = None
         line.floor.ask(event)
         await line.send(event)
         seconds = self._patience.answer_seconds
@@ -101,8 +102,7 @@ class Sending:
         if not await line.until(lambda: floor.begun > begun or event_id in refusals, seconds):
             line.floor.give_up(event)
             raise ResponseRefused(
-                f"No response has begun within {seconds:g} seconds, and the provider did not say "
-                "why. Ask again."
+                f"No response has begun within {seconds:g} seconds; {line.excuse}. Ask again."
             )
         refused = line.refusals.get(event_id)
         if refused is None:

@@ -77,6 +77,12 @@ def test_in_case_b_the_two_way_diff_deletes_what_its_agent_has_not_heard_of(play
 
 def test_in_case_b_the_session_keeps_the_call_and_what_the_user_said_meanwhile(played):
     side = played["B"]["lockstitch"]
+    done = said(side, "loop")
+    assert [one for one in done if "deletes" in one] == [
+        "in the agent's snapshot, and summarised: deletes what the user said",
+        "in the agent's snapshot, and summarised: deletes what the model said",
+    ]
+    assert "not in the agent's snapshot: keeps the call call_book" in done
     words = [item["content"][0].get("transcript") for item in side["history"] if "role" in item]
     assert "And hurry, please." in words
     assert "Hello, this is Ada." not in words  # that was summarised, as asked

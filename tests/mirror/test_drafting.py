@@ -146,6 +146,32 @@ def test_a_second_output_is_reported_and_not_sent():
     assert plan.unplaceable == (Unplaceable("o2", "c1", WhyNot.ANSWERED),)
 
 
+def test_of_two_outputs_for_a_call_that_is_there_the_second_is_reported_and_not_sent():
+    session = in_flight()
+    plan = session.sync([*session.mirror.items, output("o", "c1"), output("o2", "c1")])
+    assert plan.unplaceable == (Unplaceable("o2", "c1", WhyNot.ANSWERED),)
+    assert session.ids() == ["a", "f", "o", "b"]
+
+
+def test_of_two_outputs_for_a_call_on_its_way_the_second_is_reported_and_not_sent():
+    session = session_with()
+    base = session.mirror.snapshot()
+    session.mirror.commit(session.mirror.plan([call("f", "c1")], base=base, new_id=session.new_id))
+    plan = session.sync([call("f", "c1"), output("o", "c1"), output("o2", "c1")])
+    assert plan.unplaceable == (Unplaceable("o2", "c1", WhyNot.ANSWERED),)
+    assert session.ids() == ["f", "o"]
+
+
+def test_two_outputs_for_two_calls_of_one_key_each_go_behind_their_own():
+    session = session_with("a")
+    for item in (call("f", "c1"), call("g", "c1")):
+        session.provider.hears(item)
+    session.drain()
+    plan = session.sync([*session.mirror.items, output("o", "c1"), output("p", "c1")])
+    assert not plan.unplaceable
+    assert session.ids() == ["a", "f", "o", "g", "p"]
+
+
 def test_an_output_takes_the_place_of_one_that_the_caller_gave_up():
     session = in_flight()
     session.sync([*session.mirror.items, output("o", "c1")])

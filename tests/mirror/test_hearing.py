@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lockstitch.mirror import Kept, Mirror, Standing, Unplaceable, Why, WhyNot
+from lockstitch.mirror import Create, Kept, Mirror, Standing, Unplaceable, Why, WhyNot
 from lockstitch.mirror.context import MOST_RESPONSES_AT_ONCE
+from lockstitch.mirror.hearing import HANDLERS
+from tests.generated import examples
 from tests.mirror.building import (
     added,
     chain,
@@ -16,6 +20,7 @@ from tests.mirror.building import (
     kinds,
     session_with,
 )
+from tests.mirror.hostile import hostile_events
 from tests.mirror.provider import Ids, call, message, output, speech
 
 
@@ -326,3 +331,16 @@ def test_an_event_that_says_nothing_of_use_changes_nothing(event):
     assert mirror.items == [message("a", "a")]
     assert mirror.idle
     assert not mirror.responding
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.data())
+def test_nothing_that_a_server_says_is_too_strange_to_be_heard_and_planned_upon(data):
+    mirror, new_id = Mirror(), Ids()
+    for event in data.draw(st.lists(hostile_events(HANDLERS), min_size=1, max_size=8)):
+        mirror.apply(event)
+    target = data.draw(st.permutations(mirror.items))[:2]
+    plan = mirror.plan(target, base=mirror.snapshot(), new_id=new_id)
+    wanted = {wire["id"] for wire in target}
+    assert not wanted & {edit.item_id for edit in plan.edits if isinstance(edit, Create)}
+    mirror.commit(plan)

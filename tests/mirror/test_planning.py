@@ -218,6 +218,34 @@ def test_what_stands_behind_an_item_that_is_not_there_waits():
     assert plan.waiting == ("n",)
 
 
+def test_what_stands_behind_an_item_that_somebody_deleted_since_stands_behind_what_is_left():
+    session = session_with("a", "b", "c")
+    base = session.mirror.snapshot()
+    session.provider.deletes("b")
+    session.provider.deletes("a")
+    session.drain()
+    plan = session.mirror.plan_changes(
+        base=base,
+        new_id=session.new_id,
+        inserted={"a": [message("first", "1")], "b": [message("second", "2")]},
+    )
+    session.mirror.commit(plan)
+    session.drain()
+    assert session.ids() == ["first", "second", "c"]
+
+
+def test_what_stands_behind_an_item_in_doubt_waits():
+    session = session_with("a")
+    mirror, new_id = session.mirror, session.new_id
+    base = mirror.snapshot()
+    mirror.commit(mirror.plan_changes(base=base, new_id=new_id, added=[message("b", "b")]))
+    assert [edit.item_id for edit in mirror.due(at=0.0)] == ["b"]
+    mirror.expire(sent_before=1.0)
+    plan = mirror.plan_changes(base=base, new_id=new_id, inserted={"b": [message("n", "n")]})
+    assert kinds(plan) == [("Retrieve", "b")]
+    assert plan.waiting == ("n",)
+
+
 def test_a_change_of_what_somebody_deleted_since_is_reported():
     session = session_with("a", "b")
     base = session.mirror.snapshot()

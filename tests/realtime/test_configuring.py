@@ -17,6 +17,11 @@ def look(where: str) -> str:
 THEIRS = {"type": "function", "name": "theirs"}
 
 
+def test_no_tools_of_the_caller_may_be_said_as_none():
+    configuration = Configuration({"tools": None}, [Tool.of(look)])
+    assert configuration.functions == {"look"}
+
+
 def test_tools_of_ours_stand_before_those_of_the_caller():
     configuration = Configuration({"voice": "ash", "tools": [THEIRS]}, [Tool.of(look)])
     assert configuration.body["type"] == "realtime"

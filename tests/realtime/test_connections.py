@@ -123,7 +123,7 @@ def test_headers_and_key_go_with_the_handshake():
     within(scene)
 
 
-@pytest.mark.parametrize("received", ["{", b"\xff", "[]", "1", "null"])
+@pytest.mark.parametrize("received", ["{", b"\xff", "[]", "1", "null", "[" * 100_000])
 def test_what_is_no_event_ends_the_connection(received):
     with pytest.raises(ConnectionLost, match="The server sent what is no"):
         event_of(received)

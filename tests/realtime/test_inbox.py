@@ -18,8 +18,6 @@ def event(number):
 def test_a_slow_reader_holds_up_whoever_tells_and_loses_nothing():
     async def scene():
         inbox = Inbox(most=4)
-        reading = asyncio.create_task(inbox.get())
-        await asyncio.sleep(0)
 
         async def tell():
             for number in range(20):
@@ -27,13 +25,14 @@ def test_a_slow_reader_holds_up_whoever_tells_and_loses_nothing():
                 await inbox.room()
             inbox.end()
 
-        telling = asyncio.create_task(tell())
-        assert await reading == event(0)
-        await asyncio.sleep(0)
-        assert not telling.done()
-        assert [await inbox.get() for _ in range(1, 20)] == [event(n) for n in range(1, 20)]
-        assert await inbox.get() is None
-        await telling
+        with inbox.reading():
+            telling = asyncio.create_task(tell())
+            assert await inbox.get() == event(0)
+            await asyncio.sleep(0)
+            assert not telling.done()
+            assert [await inbox.get() for _ in range(1, 20)] == [event(n) for n in range(1, 20)]
+            assert await inbox.get() is None
+            await telling
 
     within(scene)
 
@@ -46,6 +45,25 @@ def test_without_a_reader_the_oldest_go_and_the_first_reader_is_told():
             await inbox.room()
         assert await inbox.get() == EventsMissed(6)
         assert [await inbox.get() for _ in range(4)] == [event(n) for n in range(6, 10)]
+
+    within(scene)
+
+
+def test_a_reader_that_has_left_holds_nobody_up_and_the_next_is_told():
+    async def scene():
+        inbox = Inbox(most=4)
+        with inbox.reading():
+            for number in range(6):
+                inbox.put(event(number))
+            waiting = asyncio.create_task(inbox.room())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+        await waiting
+        inbox.put(event(6))
+        await inbox.room()
+        with inbox.reading():
+            assert await inbox.get() == EventsMissed(3)
+            assert [await inbox.get() for _ in range(4)] == [event(n) for n in range(3, 7)]
 
     within(scene)
 
@@ -66,14 +84,13 @@ def test_an_error_comes_behind_everything_that_was_told():
 def test_whoever_waits_for_room_is_let_go_at_the_end():
     async def scene():
         inbox = Inbox(most=1)
-        inbox.put(event(0))
-        await inbox.get()
-        inbox.put(event(1))
-        inbox.put(event(2))
-        waiting = asyncio.create_task(inbox.room())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        inbox.end()
-        await waiting
+        with inbox.reading():
+            inbox.put(event(1))
+            inbox.put(event(2))
+            waiting = asyncio.create_task(inbox.room())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            inbox.end()
+            await waiting
 
     within(scene)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -608,6 +609,131 @@ def test_a_call_without_a_tool_of_ours_is_answered_from_outside():
             stage.in_step(session)
             with pytest.raises(NoSuchCall):
                 await session.answer("c1", "Again.")
+
+    within(scene)
+
+
+def test_nobody_else_answers_a_call_that_a_tool_here_runs():
+    async def scene():
+        book = Book()
+        async with (
+            staged(call("wait", {}, call_id="c1"), "Done.") as stage,
+            stage.session(book.wait) as session,
+        ):
+            await session.respond()
+            await book.begun.wait()
+            with pytest.raises(NoSuchCall, match="the session itself runs it"):
+                await session.answer("c1", "Mine.")
+            book.may_end.set()
+            await until(session, saying("Done."))
+            assert session.history()[1]["output"] == "it ended"
+
+    within(scene)
+
+
+def test_a_call_that_went_and_is_told_of_again_is_not_run_again():
+    async def scene():
+        book, told = Book(), []
+        again = iter(["response.output_item.done", "conversation.item.added"])
+
+        def passes(event):
+            if event["type"] == "response.output_item.done":
+                told.append(event["item"])
+            if event["type"] == "input_audio_buffer.cleared":
+                return {"type": next(again), "item": told[0]}
+            return event
+
+        async with staged(call("book", {"flight": "LS 1"}), "Done.") as stage:
+            connect = Through(stage.connect(), passes)
+            async with stage.session(book.book, connect=connect) as session:
+                await session.respond()
+                await until(session, saying("Done."))
+                assert await session.edit([], base=session.snapshot())
+                assert session.items == []
+                await session.send({"type": "input_audio_buffer.clear"})
+                await session.send({"type": "input_audio_buffer.clear"})
+                await until(session, lambda event: session.items)
+                assert session.items == told[:1]
+                await session.change(added=[user("Anything new?")])
+                assert book.booked == ["LS 1"]
+
+    within(scene)
+
+
+def test_an_error_that_names_no_event_is_told_with_what_was_not_answered():
+    async def scene():
+        def passes(event):
+            if event["type"] != "error":
+                return event
+            return event | {"error": event["error"] | {"event_id": None}}
+
+        async with staged("Hello.") as stage:
+            connect = Through(stage.connect(), passes)
+            patience = Patience(answer_seconds=0.2, attempts=0)
+            async with stage.session(connect=connect, patience=patience) as session:
+                with pytest.raises(ResponseRefused, match="the provider said: Invalid value"):
+                    await session.respond({"output_modalities": ["smoke"]})
+            wrong = {"output_modalities": ["smoke"]}
+            with pytest.raises(CannotConnect, match="the provider said: Invalid value"):
+                async with stage.session(connect=connect, patience=patience, configured=wrong):
+                    raise AssertionError("it was not refused")
+
+    within(scene)
+
+
+def test_a_response_that_nobody_told_of_is_waited_for_with_patience():
+    async def scene():
+        hidden = []
+
+        def passes(event):
+            if event["type"] != "response.created" or hidden:
+                return event
+            hidden.append(event)
+            return None
+
+        async with staged(reply("One.", delay=1.0), "Two.") as stage:
+            connect = Through(stage.connect(), passes)
+            patience = Patience(answer_seconds=0.1)
+            async with stage.session(connect=connect, patience=patience) as session:
+                with pytest.raises(ResponseRefused, match="has begun within"):
+                    await session.respond()
+                await session.respond()
+                await until(session, saying("Two."))
+                assert len(stage.frames("response.create")) < 8
+
+    within(scene)
+
+
+def test_a_provider_that_cannot_be_asked_about_an_output_is_not_asked_without_end():
+    async def scene():
+        book = Book()
+
+        def passes(event):
+            item = event.get("item") or {}
+            return None if item.get("type") == "function_call_output" else event
+
+        async with staged(call("book", {"flight": "LS 1"}), "Done.") as stage:
+            inner = Through(stage.connect(), passes)
+
+            async def connect():
+                connection = await inner()
+                send = connection.send
+                # An event that it does not know: it says so.
+                connection.send = lambda event: send(
+                    event | {"type": event["type"].replace("retrieve", "look_up")}
+                )
+                return connection
+
+            patience = Patience(acknowledgement_seconds=0.2)
+            async with stage.session(book.book, connect=connect, patience=patience) as session:
+                await session.respond()
+                await until(session, CallEnded)
+                refused = 0
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        while await until(session, "error"):
+                            refused += 1
+                assert 0 < refused < 40
 
     within(scene)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 
 from lockstitch.demo.playing import KEY, Case, Refused, Stage
+from lockstitch.dialects.base import without
 from lockstitch.emulator import call, reply
 from lockstitch.realtime import Session
 from lockstitch.realtime.websocket import websocket
@@ -69,7 +70,7 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
     configured = {
         "type": "realtime",
         **SETTINGS,
-        "tools": [_without_strict(tool(desk.book).for_responses())],
+        "tools": [without(tool(desk.book).for_responses(), "strict")],
     }
     async with (
         aiohttp.ClientSession() as http,
@@ -164,7 +165,7 @@ async def lockstitch(stage: Stage) -> Sequence[Mapping[str, Any]]:
         async def hear(is_wanted: Callable[[Any], bool]) -> None:
             async for event in heard:
                 if isinstance(event, CallEnded):
-                    stage.tell("output", f"{event.call_id}: {event.output}")
+                    stage.tell_event(event)
                 elif (item := _spoken(event)) is not None:
                     stage.tell_item(item)
                 if is_wanted(event):
@@ -178,11 +179,21 @@ async def lockstitch(stage: Stage) -> Sequence[Mapping[str, Any]]:
         await _say(stage, HURRY)
         await hear(_is(HEARD))
         stage.tell("fault", FAULT)
+        before = session.items
         await session.summarise(_message(SUMMARY), base=seen, fraction=1.0)
+        _tell_summary(stage, before, session.items)
         await hear(_is("response.done"))
         desk.may_begin.set()
         await hear(_says(BOOKED))
         return session.items
+
+
+def _tell_summary(stage: Stage, before: Sequence[Item], now: Sequence[Item]) -> None:
+    for item in before:
+        if any(one["id"] == item["id"] for one in now):
+            stage.tell("loop", f"not in the agent's snapshot: keeps {_told(item)}")
+        else:
+            stage.tell("loop", f"in the agent's snapshot, and summarised: deletes {_told(item)}")
 
 
 async def _say(stage: Stage, text: str) -> None:
@@ -212,10 +223,6 @@ def _says(text: str) -> Callable[[Any], bool]:
 
 def _url(stage: Stage) -> str:
     return f"{stage.base_url.replace('http', 'ws', 1)}/realtime?model={MODEL}"
-
-
-def _without_strict(declared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in declared.items() if name != "strict"}
 
 
 def _message(text: str) -> Item:

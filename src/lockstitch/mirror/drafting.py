@@ -36,8 +36,9 @@ from lockstitch.mirror.saying import creatable, read, same
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
 
-_REMAKEABLE = frozenset({"message", families.FUNCTION.call_type, families.FUNCTION.output_type})
-"""What a client may create. Anything else is made by the server, or we do not know it."""
+_REMAKEABLE: Final = ("message", families.FUNCTION.call_type, families.FUNCTION.output_type)
+"""What a client may create. Anything else is made by the server, or we do not know it: its type may
+be no text at all, so these are looked through and not hashed."""
 
 
 # Bound once: members of an enum are slow to look up, and these run for every item.
@@ -87,6 +88,8 @@ class Draft:
         self.together = False
         """All of it is one change: nothing goes before everything new is there."""
         self._calls: dict[str, New] = {}
+        self._answered: dict[str, set[str]] = {}
+        """Ids of the calls, there or on their way, that this plan gives an output, by key."""
 
     def hunk(self, anchor: str) -> Hunk:
         found = self.hunks.get(anchor)
@@ -191,7 +194,8 @@ class Draft:
 
     def _place_output(self, new: New, item: Item, id: str) -> None:
         context, key = self.context, item.key
-        call = context.pairs.call_for(key) if key is not None else None
+        answered = self._answered.get(key or "", set())
+        call = context.pairs.call_for(key, len(answered)) if key is not None else None
         why: WhyNot | None = None
         if key is None:
             why = WhyNot.NO_CALL
@@ -208,7 +212,7 @@ class Draft:
         elif (answer := call.partner) is not None:
             why = self._instead(new, answer)
         else:
-            self.loose.append((new, call.id))
+            why = self._behind(new, key, call.id)
         if why is not None:
             self.unplaceable.append(Unplaceable(id, key, why))
 
@@ -219,7 +223,15 @@ class Draft:
             self.waiting.append(id)
             return None
         new.needs = sent.edit.event_id
-        self.loose.append((new, sent.edit.item_id))
+        return self._behind(new, key, sent.edit.item_id)
+
+    def _behind(self, new: New, key: str, call: str) -> WhyNot | None:
+        """An output behind the item that is its call."""
+        answered = self._answered.setdefault(key, set())
+        if call in answered:
+            return WhyNot.ANSWERED
+        answered.add(call)
+        self.loose.append((new, call))
         return None
 
     def _instead(self, new: New, answer: Record) -> WhyNot | None:

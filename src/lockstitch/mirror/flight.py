@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import chain
+from typing import Final
 
 from msgspec import Struct
 
@@ -34,7 +35,8 @@ class Standing(Enum):
     DROPPED = "never sent: what it needed failed, or it had nothing left to do"
 
 
-OPEN = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+OPEN: Final = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+"""How an edit can stand that has not ended."""
 
 
 class Tracked(Struct, eq=False):

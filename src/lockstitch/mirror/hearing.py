@@ -178,7 +178,8 @@ def _response_done(context: Context, event: Event) -> None:
     if response_id is None or response is None:
         return
     spoken = context.ends(response_id)
-    for wire in response.get("output") or ():
+    output = response.get("output")
+    for wire in output if isinstance(output, list) else ():
         record = context.chain.alive(str(wire.get("id"))) if isinstance(wire, dict) else None
         if record is not None:
             _told_again(context, record, wire)
@@ -202,7 +203,7 @@ def _error(context: Context, event: Event) -> None:
         context.flight.refused(tracked)
     if tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
         return
-    code = error.get("code")
+    code = text_of(error.get("code"))
     if code in NOT_THERE:
         _not_there(context, tracked)
     elif code in ALREADY_THERE and isinstance(tracked.edit, Create):

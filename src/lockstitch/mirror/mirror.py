@@ -101,7 +101,7 @@ class Mirror:
 
     def apply(self, event: Mapping[str, Any]) -> bool:
         """Take one server event; False if it says nothing about items or was heard before."""
-        handler = HANDLERS.get(event.get("type", ""))
+        handler = HANDLERS.get(text_of(event.get("type")) or "")
         if handler is None:
             return False
         event_id = text_of(event.get("event_id"))

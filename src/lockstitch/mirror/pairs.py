@@ -37,12 +37,13 @@ class Pairs:
         record.partner = None
         self._join(key)
 
-    def call_for(self, key: str) -> Record | None:
-        """The call that an output with this key answers: the first that waits, else the last."""
+    def call_for(self, key: str, more: int = 0) -> Record | None:
+        """The call that an output with this key answers, once there are so many ``more`` outputs:
+        the first that waits, else the last."""
         calls = self._calls.get(key)
         if not calls:
             return None
-        return calls[min(len(self._outputs.get(key, ())), len(calls) - 1)]
+        return calls[min(len(self._outputs.get(key, ())) + more, len(calls) - 1)]
 
     def _join(self, key: str) -> None:
         """The n-th call and the n-th output of this key are each other's."""

@@ -73,9 +73,7 @@ def plan_changes(
         elif draft.changed(record, wire):
             draft.replace(record, wire)
     for behind, wires in inserted.items():
-        after = context.resolve(behind)
-        there = after == ROOT or context.chain.alive(after) or context.flight.creating(after)
-        _place_all(draft, wires, after if there else None)
+        _place_all(draft, wires, _place_of(context, behind))
     end = _end(context)
     _place_all(draft, added, end)
     if end is not None and end in draft.hunks and draft.hunks[end].new:
@@ -106,6 +104,19 @@ def _place_all(draft: Draft, wires: Sequence[Wire], anchor: str | None) -> None:
             _place_in_doubt(draft, wire, item_id)
         else:
             anchor = draft.place(wire, item_id, anchor)
+
+
+def _place_of(context: Context, behind: str) -> str | None:
+    """What an item stands behind that goes behind this one, or behind its tombstone; None if nobody
+    knows it, or if it is in doubt."""
+    item_id = context.resolve(behind)
+    if item_id == ROOT:
+        return ROOT
+    sent = context.flight.creating(item_id)
+    if sent is not None:
+        return None if sent.standing is Standing.IN_DOUBT else item_id
+    record = context.chain.get(item_id)
+    return None if record is None else context.chain.nearest(record) or ROOT
 
 
 def _end(context: Context) -> str | None:

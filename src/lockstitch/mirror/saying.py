@@ -13,7 +13,8 @@ from lockstitch.dialects.realtime import Realtime
 
 _dialect = Realtime()
 
-_SPEECH: Final = frozenset({"input_audio", "output_audio", "audio"})
+_SPEECH: Final = ("input_audio", "output_audio", "audio")
+"""Looked through, not hashed: what a part says is its type may be no text at all."""
 
 
 def read(wire: Wire) -> Item:
@@ -74,9 +75,10 @@ def with_words(wire: Wire, index: int, words: str | None) -> Wire:
     content = wire.get("content")
     if not isinstance(content, list) or not 0 <= index < len(content):
         return wire
-    part = {
-        name: value for name, value in content[index].items() if name not in {"transcript", "text"}
-    }
+    now = content[index]
+    if not isinstance(now, dict):
+        return wire
+    part = {name: value for name, value in now.items() if name not in {"transcript", "text"}}
     if words is not None:
         part["transcript"] = words
     return wire | {"content": [*content[:index], part, *content[index + 1 :]]}

@@ -105,6 +105,8 @@ class Calls:
     ) -> None:
         """The output of a call that is answered from outside. It is on disk on return."""
         call = self._waiting(call_id)
+        if not self._is_outside(call) and not any(self._desk.held([call])):
+            raise NoSuchCall(f"{call_id} waits for nobody: the session itself runs it.")
         journal = self._thread.journal
         await journal.append(call_settled(journal.ledger, call, output, failed=failed))
         self._settle(call)

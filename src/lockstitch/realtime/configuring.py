@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from lockstitch.dialects.base import without
 from lockstitch.runner.schemas import NotATool
 from lockstitch.runner.tools import Kind, Tool
 
@@ -33,7 +34,7 @@ class Configuration:
         """What is sent for an update: tools of the session are always among its tools."""
         body = {"type": "realtime", **given}
         if "tools" in given:
-            body["tools"] = [*self._tools, *given["tools"]]
+            body["tools"] = [*self._tools, *(given["tools"] or ())]
         return body
 
     def take(self, update: Body) -> None:
@@ -70,4 +71,4 @@ def _declared(tool: Tool) -> Body:
             " parameter of type str."
         )
     # Realtime does not know `strict`; arguments are checked here in any case.
-    return {name: value for name, value in tool.for_responses().items() if name != "strict"}
+    return without(tool.for_responses(), "strict")

@@ -38,7 +38,7 @@ def event_of(received: Mapping[str, Any] | str | bytes) -> Event:
         return dict(received)
     try:
         event = msgspec.json.decode(received)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConnectionLost(f"The server sent what is no JSON: {error}.") from None
     if not isinstance(event, dict):
         raise ConnectionLost(f"The server sent what is no event: {received!r:.80}.")

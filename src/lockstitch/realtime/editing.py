@@ -142,7 +142,8 @@ class Edited(Struct, frozen=True, kw_only=True):
     """Ids of the items that were created or deleted."""
     rejected: tuple[Refusal, ...] = ()
     in_doubt: tuple[str, ...] = ()
-    """Ids of the items of which the provider did not say what became of them, though asked."""
+    """Ids of the items of which the provider did not say what became of them, though asked; and of
+    those that were to stand behind one of these, or behind one that nobody knows."""
     kept: tuple[Kept, ...] = ()
     """Items that stay although the caller did without them, and why."""
     unplaceable: tuple[Unplaceable, ...] = ()

@@ -1,12 +1,14 @@
 """Events on their way to whoever reads them.
 
-A reader loses nothing: if it is slow, the connection waits for it. As long as there is none, the
-oldest go beyond the limit, and the first reader is told how many."""
+A reader loses nothing: if it is slow, the connection waits for it. As long as there is none, or
+none any more, the oldest go beyond the limit, and the next reader is told how many."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from lockstitch.realtime.events import EventsMissed, Told
 from lockstitch.realtime.limits import MOST_EVENTS_UNREAD
@@ -19,7 +21,7 @@ class Inbox:
         self._most = most
         self._events: deque[Told] = deque()
         self._missed = 0
-        self._is_read = False
+        self._readers = 0
         self._over = False
         self._error: BaseException | None = None
         self._arrived = asyncio.Event()
@@ -35,12 +37,28 @@ class Inbox:
             return
         self._events.append(event)
         if len(self._events) > self._most:
-            if self._is_read:
-                self._room.clear()
-            else:
-                self._events.popleft()
-                self._missed += 1
+            self._room.clear()
+            if not self._readers:
+                self._drop()
         self._arrived.set()
+
+    def _drop(self) -> None:
+        """Nobody reads: what is beyond the limit goes."""
+        while len(self._events) > self._most:
+            self._events.popleft()
+            self._missed += 1
+        self._room.set()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Somebody reads, and nothing goes meanwhile."""
+        self._readers += 1
+        try:
+            yield
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._drop()
 
     async def room(self) -> None:
         """Until the reader has caught up."""
@@ -55,7 +73,6 @@ class Inbox:
 
     async def get(self) -> Told | None:
         """The next event; None at the end."""
-        self._is_read = True
         if self._missed:
             missed, self._missed = self._missed, 0
             return EventsMissed(missed)

@@ -23,6 +23,10 @@ class Patience(Struct, frozen=True, kw_only=True):
     """A connection that lived this long did not come to nothing."""
 
 
+ACTIVE_SECONDS: Final = 0.5
+"""A request that another response was in the way of is made again so much later, if nobody tells
+what became of that one."""
+
 MOST_ROUNDS: Final = 4
 """Plans of one edit: the first, one that asks about doubts, one that repairs, and one to spare."""
 

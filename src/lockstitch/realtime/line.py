@@ -11,15 +11,13 @@ from typing import Any, Final
 
 from lockstitch.dialects.base import text_of
 from lockstitch.mirror import Create, Mirror, Plan, Standing
+from lockstitch.mirror.flight import OPEN
 from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.connection import Connection, Event, event_of
 from lockstitch.realtime.errors import ConnectionLost
 from lockstitch.realtime.holding import Floor
 from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_EVENTS_AT_ONCE
 from lockstitch.realtime.remembering import Origins
-
-OPEN: Final = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
-"""How an edit can stand that has not ended."""
 
 OVER: Final = frozenset({"session_expired"})
 """Errors that say that the session ends now, whether or not the server hangs up."""
@@ -41,10 +39,14 @@ class Line:
         """How many configurations came into force."""
         self.refusals: dict[str, Mapping[str, Any]] = {}
         """What the provider said no to, by the id of the client event."""
+        self.complaint: str | None = None
+        """The last error that does not say which event it is about."""
         self.created: dict[str, bool] = {}
         """Items that this client has created, and whether each as the copy of another."""
-        self.shown: set[str] = set()
+        self._shown: set[str] = set()
         """Ids of the items that were there when it was last written down."""
+        self._gone: set[str] = set()
+        """And of those that were there before, and are no more."""
         self._spoken: set[str] = set()
         self._connection = connection
         self._ended: dict[str, Standing] = {}
@@ -58,6 +60,14 @@ class Line:
     @property
     def origins(self) -> Origins:
         return Origins(self._spoken, self.created)
+
+    def show(self, ids: set[str]) -> set[str]:
+        """These items are there now. Gives those that went since it was last asked."""
+        gone, self._shown = self._shown - ids, ids
+        # A call that went and is told of again is no second call: nobody runs it twice.
+        self._gone |= gone
+        self._spoken -= gone
+        return gone
 
     @property
     def last(self) -> str | None:
@@ -111,8 +121,9 @@ class Line:
             self.updates += 1
         elif kind.startswith("response.output_item."):
             item = event.get("item")
-            if isinstance(item, Mapping):
-                self._spoken.add(str(item.get("id")))
+            said = text_of(item.get("id")) if isinstance(item, Mapping) else None
+            if said is not None and said not in self._gone:
+                self._spoken.add(said)
         return self.mirror.apply(event)
 
     def _refuse(self, error: object) -> None:
@@ -121,7 +132,9 @@ class Line:
         event_id = text_of(error.get("event_id"))
         if event_id is not None:
             self.refusals[event_id] = error
-        if error.get("code") in OVER:
+        else:
+            self.complaint = str(error.get("message")).rstrip(".")
+        if text_of(error.get("code")) in OVER:
             self.end(ConnectionLost(f"The session is over: {error.get('message')}"))
 
     def ring(self) -> None:
@@ -145,6 +158,12 @@ class Line:
                 return False
             await self._bell.rung(left)
         return True
+
+    @property
+    def excuse(self) -> str:
+        """What the provider said instead of an answer."""
+        said = f"said: {self.complaint}" if self.complaint else "did not say why"
+        return f"the provider {said}"
 
     def check(self) -> None:
         if self.lost is not None:

@@ -220,12 +220,15 @@ class Lines:
 
     async def _configure(self, line: Line, body: dict[str, Any]) -> None:
         event_id, updates = new_id("event"), line.updates
+        line.complaint = None
         await line.send({"type": "session.update", "event_id": event_id, "session": body})
         seconds = self._setting.patience.answer_seconds
         if not await line.until(
             lambda: line.updates > updates or event_id in line.refusals, seconds
         ):
-            raise ConnectionLost(f"The configuration was not answered within {seconds:g} seconds.")
+            raise ConnectionLost(
+                f"The configuration was not answered within {seconds:g} seconds; {line.excuse}."
+            )
         if event_id in line.refusals:
             said = line.refusals[event_id].get("message")
             raise ConfigurationRefused(f"The provider refused the configuration: {said}")

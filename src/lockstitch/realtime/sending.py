@@ -6,13 +6,14 @@ is planned anew."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from lockstitch.realtime.connection import Event
 from lockstitch.realtime.editing import Account, Change, Edited
 from lockstitch.realtime.errors import ConnectionLost, ResponseRefused
 from lockstitch.realtime.holding import Act, Busy, act_of, act_of_plan, may
 from lockstitch.realtime.ids import new_id
-from lockstitch.realtime.limits import MOST_ROUNDS, Patience
+from lockstitch.realtime.limits import ACTIVE_SECONDS, MOST_ROUNDS, Patience
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.lines import Lines
 
@@ -64,6 +65,12 @@ class Sending:
             self._edits -= 1
             self._lines.ring()
 
+    async def settle(self) -> None:
+        """Until nothing is in doubt, or so long that it makes sense to ask once more."""
+        line = await self._lines.ready()
+        with suppress(ConnectionLost):
+            await line.until(lambda: line.mirror.idle, self._patience.acknowledgement_seconds)
+
     async def respond(self, event: Event, *, unless_begun: tuple[Line, int] | None = None) -> None:
         """Ask for a response, until it has begun. ``unless_begun``: not if one has begun on that
         line beyond that count, for it has seen what this one is about."""
@@ -87,6 +94,7 @@ class Sending:
         """Send a request for a response; False if another one was quicker."""
         event_id, begun = str(event["event_id"]), line.floor.begun
         line.refusals.pop(event_id, None)
+        line.complaint = None
         line.floor.ask(event)
         await line.send(event)
         seconds = self._patience.answer_seconds
@@ -94,13 +102,14 @@ class Sending:
         if not await line.until(lambda: floor.begun > begun or event_id in refusals, seconds):
             line.floor.give_up(event)
             raise ResponseRefused(
-                f"No response has begun within {seconds:g} seconds, and the provider did not say "
-                "why. Ask again."
+                f"No response has begun within {seconds:g} seconds; {line.excuse}. Ask again."
             )
         refused = line.refusals.get(event_id)
         if refused is None:
             return True
         if refused.get("code") == ACTIVE:
+            # It is told of any moment now. If it is not, nobody asks without a pause.
+            await line.until(lambda: bool(floor.speaking) or floor.begun > begun, ACTIVE_SECONDS)
             return False
         raise ResponseRefused(f"The provider will not respond: {refused.get('message')}")
 

@@ -172,8 +172,9 @@ class Session:
 
     async def __aiter__(self) -> AsyncIterator[Told]:
         """Every event of the server as it came, and the session's own. One reader at a time."""
-        while (event := await self._inbox.get()) is not None:
-            yield event
+        with self._inbox.reading():
+            while (event := await self._inbox.get()) is not None:
+                yield event
 
     # --- what a caller does --------------------------------------------------------------------
 
@@ -284,6 +285,8 @@ class Session:
             unplaced = _unplaced(edited, outputs)
             for one in unplaced:
                 self._inbox.put(one)
+            if not all(known):
+                await self._sending.settle()
             if self._replies and len(unplaced) < len(calls) and not self._calls.open:
                 line = await self._lines.ready()
                 self._spawn(self._reply(line, line.floor.begun, {}))

@@ -70,8 +70,7 @@ class Thread:
         """Write down what the thread does not have. It is on disk on return."""
         async with self._writing:
             now = line.mirror.items
-            ids = {wire["id"] for wire in now}
-            gone, line.shown = line.shown - ids, ids
+            gone = line.show({wire["id"] for wire in now})
             ledger = self.journal.ledger
             facts = self._memory.news(now, line.origins, gone)
             if not facts:

@@ -141,3 +141,26 @@ class Through:
                         return event
 
         return Passing()
+
+
+class Slow:
+    """A connection on which each event of one type is late by so long."""
+
+    def __init__(self, connect, type, *, seconds):
+        self._connect = connect
+        self._type = type
+        self._seconds = seconds
+
+    async def __call__(self):
+        inner, late, seconds = await self._connect(), self._type, self._seconds
+
+        class Late:
+            send, close = inner.send, inner.close
+
+            async def receive(self):
+                event = event_of(await inner.receive())
+                if event["type"] == late:
+                    await asyncio.sleep(seconds)
+                return event
+
+        return Late()

@@ -37,7 +37,7 @@ from tests.realtime.hearing import (
     until,
     user,
 )
-from tests.realtime.stage import KINDS, THREAD, Through, staged, within
+from tests.realtime.stage import KINDS, THREAD, Slow, Through, staged, within
 
 HURRIED = Patience(acknowledgement_seconds=0.25, answer_seconds=1.0, hold_seconds=0.25)
 
@@ -238,6 +238,22 @@ def test_an_edit_that_never_arrived_is_asked_about_and_made_again():
                 assert edited.done == ("a",)
                 assert len(stage.frames("conversation.item.create")) == 1
                 assert stage.in_step(session) == ["a"]
+
+    within(scene)
+
+
+def test_a_provider_that_answers_slowly_and_steadily_leaves_nothing_in_doubt():
+    patience = Patience(acknowledgement_seconds=0.25)
+
+    async def scene():
+        async with staged() as stage:
+            ids = [f"s{n}" for n in range(10)]
+            slow = Slow(stage.connect(), "conversation.item.added", seconds=0.05)
+            async with stage.session(connect=slow, patience=patience) as session:
+                edited = await session.change(added=[user(one, one) for one in ids])
+                assert edited
+                assert sorted(edited.done) == ids
+                assert stage.frames("conversation.item.retrieve") == []
 
     within(scene)
 

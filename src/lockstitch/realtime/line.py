@@ -197,18 +197,25 @@ class Line:
                 self.created[edit.item_id] = edit.copy_of is not None
         under_way = dict.fromkeys([edit.event_id for edit in plan.edits], 0.0)
         """Edits that have not ended, and when each was sent; also those that others left."""
+        answered = 0.0
+        """When the last of them was: a provider that works off many of them is not silent."""
         while True:
             for number, due in enumerate(self.mirror.due(at=clock()), 1):
                 under_way[due.event_id] = clock()
                 await self.send(due.client_event())
                 if not number % MOST_EVENTS_AT_ONCE:
                     self._note_ends(under_way)
+            before = len(under_way)
             self._note_ends(under_way)
+            if len(under_way) < before:
+                answered = clock()
             waiting = [at for event_id, at in under_way.items() if self._is_sent(event_id)]
             if not waiting:
                 return
-            await self.changed(max(0.0, min(waiting) + acknowledgement_seconds - clock()))
-            self.mirror.expire(sent_before=clock() - acknowledgement_seconds)
+            late = max(answered, min(waiting)) + acknowledgement_seconds
+            await self.changed(max(0.0, late - clock()))
+            if clock() >= late:
+                self.mirror.expire(sent_before=clock() - acknowledgement_seconds)
 
     def standing(self, event_id: str) -> Standing | None:
         """How far an edit of this line came."""

@@ -137,11 +137,11 @@ class Gated(MemoryStore):
         self.asked = asyncio.Event()
         self.may_write = asyncio.Event()
 
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         if any(isinstance(decoded(record), CallSettled) for record in records):
             self.asked.set()
             await self.may_write.wait()
-        await super().append(claim, after, records)
+        await super().append(claim, after, records, **how)
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["on the same line", "on the next line"])

@@ -697,6 +697,31 @@ def test_an_item_whose_end_was_missed_is_asked_about_and_edits_go_on():
     within(scene)
 
 
+def test_no_edit_is_late_as_long_as_others_of_its_plan_are_answered():
+    async def scene():
+        async with staged() as stage:
+            inner = stage.connect()
+
+            async def connect():
+                connection = await inner()
+                receive = connection.receive
+
+                async def slowly():
+                    await asyncio.sleep(0.05)
+                    return await receive()
+
+                connection.receive = slowly
+                return connection
+
+            patience = Patience(acknowledgement_seconds=0.5)
+            async with stage.session(connect=connect, patience=patience) as session:
+                assert await session.change(added=[user(str(n), f"n{n}") for n in range(15)])
+                assert len(stage.in_step(session)) == 15
+                assert stage.frames("conversation.item.retrieve") == []
+
+    within(scene)
+
+
 def test_a_copy_that_was_refused_and_made_again_is_no_refusal():
     async def scene():
         async with staged() as stage:

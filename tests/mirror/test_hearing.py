@@ -333,6 +333,38 @@ def test_an_event_that_says_nothing_of_use_changes_nothing(event):
     assert not mirror.responding
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_an_item_of_which_the_provider_says_that_it_is_not_there_is_asked_about(there):
+    session = session_with("a", "b")
+    if not there:
+        session.provider.deletes("b")
+        session.provider.outbox.clear()  # its end is missed
+    target = [*session.mirror.items, message("n", "n")]
+    plan = session.mirror.plan(target, base=session.mirror.snapshot(), new_id=session.new_id)
+    session.mirror.commit(plan)
+    (create,) = session.mirror.due(at=0)
+    error = {"code": "item_create_invalid_previous_item_id", "event_id": create.event_id}
+    session.mirror.apply({"type": "error", "error": error})
+    asking = session.mirror.plan([], base=session.mirror.snapshot(), new_id=session.new_id)
+    assert ("Retrieve", "b") in kinds(asking)
+    session.mirror.commit(asking)
+    session.drain()
+    assert session.ids() == []
+    assert not session.mirror.plan([], base=session.mirror.snapshot(), new_id=session.new_id)
+
+
+def test_an_item_that_is_known_to_be_gone_is_not_asked_about():
+    session = session_with("a", "b")
+    plan = session.mirror.plan_changes(
+        base=session.mirror.snapshot(), new_id=session.new_id, added=[message("n", "n")]
+    )
+    session.mirror.commit(plan)
+    session.provider.deletes("b")
+    session.drain()
+    assert session.ids() == ["a"]
+    assert not session.sync([message("a", "a")])
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_nothing_that_a_server_says_is_too_strange_to_be_heard_and_planned_upon(data):

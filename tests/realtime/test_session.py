@@ -697,6 +697,74 @@ def test_an_error_that_names_no_event_is_told_with_what_was_not_answered():
     within(scene)
 
 
+def test_an_item_whose_end_was_missed_is_asked_about_and_edits_go_on():
+    async def scene():
+        def passes(event):
+            return None if event["type"] == "conversation.item.deleted" else event
+
+        async with staged() as stage:
+            connect = Through(stage.connect(), passes)
+            async with stage.session(connect=connect) as session:
+                await session.change(added=[user("One.", "a"), user("Two.", "b")])
+                await session.send({"type": "conversation.item.delete", "item_id": "b"})
+                assert await session.change(added=[user("Three.", "c")])
+                assert stage.in_step(session) == ["a", "c"]
+
+    within(scene)
+
+
+def test_no_edit_is_late_as_long_as_others_of_its_plan_are_answered():
+    async def scene():
+        async with staged() as stage:
+            inner = stage.connect()
+
+            async def connect():
+                connection = await inner()
+                receive = connection.receive
+
+                async def slowly():
+                    await asyncio.sleep(0.05)
+                    return await receive()
+
+                connection.receive = slowly
+                return connection
+
+            patience = Patience(acknowledgement_seconds=0.5)
+            async with stage.session(connect=connect, patience=patience) as session:
+                assert await session.change(added=[user(str(n), f"n{n}") for n in range(15)])
+                assert len(stage.in_step(session)) == 15
+                assert stage.frames("conversation.item.retrieve") == []
+
+    within(scene)
+
+
+def test_a_copy_that_was_refused_and_made_again_is_no_refusal():
+    async def scene():
+        async with staged() as stage:
+            inner, wrong = stage.connect(), ["nobody"]
+
+            async def connect():
+                connection = await inner()
+                send = connection.send
+
+                def misplaced(event):
+                    if event.get("previous_item_id") == "a" and wrong:
+                        event = event | {"previous_item_id": wrong.pop()}
+                    return send(event)
+
+                connection.send = misplaced
+                return connection
+
+            async with stage.session(connect=connect) as session:
+                await session.change(added=[user("One.", "a")])
+                edited = await session.change(changed=[user("Two.", "a")])
+                assert not wrong
+                assert edited
+                assert [texts_of(item) for item in session.items] == [["Two."]]
+
+    within(scene)
+
+
 def test_a_response_that_nobody_told_of_is_waited_for_with_patience():
     async def scene():
         hidden = []

@@ -76,7 +76,7 @@ def chat(
 def demo(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(help="Their letters: A, C, D; default: all.", show_default=False),
+        typer.Argument(help="Their letters: A, B, C, D; default: all.", show_default=False),
     ] = None,
     output: Said = Output.text,
 ) -> None:

@@ -40,6 +40,8 @@ class Context:
         self.spoken_by: dict[str, str] = {}
         """The response that goes on, by item."""
         self.ended = Recent(MOST_ENDED_RESPONSES_REMEMBERED)
+        self.questioned: dict[str, None] = {}
+        """Items that are here, and of which the provider says otherwise: the next plan asks."""
         self.tail: str | None = None
         """The item that was sent last to stand last."""
 
@@ -157,6 +159,13 @@ class Context:
         if record.wire.get("status") != "in_progress":
             record.known_at = self.version
 
+    def question(self, item_id: str | None) -> None:
+        """Something was refused because this item is not there. If it has not gone here meanwhile,
+        we have missed its end."""
+        if item_id is not None and self.chain.alive(item_id) is not None:
+            self.questioned[item_id] = None
+
     def bury(self, record: Record) -> None:
+        self.questioned.pop(record.id, None)
         self.pairs.leave(record)
         self.chain.bury(record, self.version)

@@ -249,12 +249,13 @@ class Draft:
     # --- the plan ------------------------------------------------------------------------------
 
     def finish(self) -> Plan:
+        flight, links = self.context.flight, self.context.links
+        doubtful = [edit.item_id for edit in flight.in_doubt()]
         edits: list[Edit] = [
-            Retrieve(event_id=self.new_id("event"), item_id=edit.item_id)
-            for edit in self.context.flight.in_doubt()
-            if self.context.flight.retrieving(edit.item_id) is None
+            Retrieve(event_id=self.new_id("event"), item_id=item_id)
+            for item_id in dict.fromkeys([*doubtful, *self.context.questioned])
+            if flight.retrieving(item_id) is None
         ]
-        links = self.context.links
         shared = self.new_id("group") if self.together and self._anything_fresh() else None
         going: list[tuple[list[Record], str | None]] = []
         for anchor, hunk in self.hunks.items():

@@ -22,6 +22,9 @@ Event = dict[str, Any]
 NOT_THERE: Final = frozenset({"item_delete_invalid_item_id", "item_retrieve_invalid_item_id"})
 """Refusals that tell that there is no such item."""
 
+MISPLACED: Final = frozenset({"item_create_invalid_previous_item_id", "invalid_tool_call_id"})
+"""Refusals that tell that what an item was to stand behind is not there."""
+
 ALREADY_THERE: Final = frozenset({"item_create_duplicate_item_id"})
 
 
@@ -126,6 +129,7 @@ def _retrieved(context: Context, event: Event) -> None:
         return
     item_id = wire["id"]
     asked = context.flight.answered(item_id)
+    context.questioned.pop(item_id, None)
     create, delete = context.flight.creating(item_id), context.flight.deleting(item_id)
     record = context.chain.get(item_id)
     if record is not None and record.lives:
@@ -201,6 +205,7 @@ def _error(context: Context, event: Event) -> None:
         return
     if isinstance(tracked.edit, Retrieve):
         context.flight.refused(tracked)
+        context.questioned.pop(tracked.edit.item_id, None)
     if tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
         return
     code = text_of(error.get("code"))
@@ -213,6 +218,8 @@ def _error(context: Context, event: Event) -> None:
             context.flight.doubt(tracked)  # something has this id: retrieve tells what
     else:
         context.flight.reject(tracked)
+        if code in MISPLACED and isinstance(tracked.edit, Create):
+            context.question(tracked.edit.previous_item_id)
 
 
 def _not_there(context: Context, tracked: Tracked) -> None:

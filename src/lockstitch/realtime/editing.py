@@ -5,7 +5,7 @@ A change is planned anew for each try, from what is there then. Carrying it out 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.mirror import (
     ROOT,
     Create,
+    Delete,
     Edit,
     Kept,
     Mirror,
@@ -23,12 +24,10 @@ from lockstitch.mirror import (
     Unplaceable,
 )
 from lockstitch.mirror.drafting import NewId
+from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.rebasing import current, rebased
-
-REPAIRABLE: Final = frozenset({"item_create_invalid_previous_item_id", "invalid_tool_call_id"})
-"""Refusals for what had changed before the edit arrived: the next plan is another one."""
 
 
 class Seen(Struct, frozen=True):
@@ -161,7 +160,8 @@ class Account:
 
     def __init__(self) -> None:
         self._done: dict[str, None] = {}
-        self._rejected: dict[str, Refusal] = {}
+        self._rejected: dict[tuple[type[Edit], str], Refusal] = {}
+        """By what was to be done, and to which item; a copy is made for the item that it copies."""
         self._under_way: list[Edit] = []
         self._plan = Plan(version=0)
         self.copies: dict[str, str] = {}
@@ -174,8 +174,8 @@ class Account:
         self._plan = plan
         known = set(self._rejected)
         self._close(line)
-        fresh = [one for one in self._rejected.values() if one.item_id not in known]
-        return again or bool(self._under_way) or any(one.code in REPAIRABLE for one in fresh)
+        fresh = [one for aim, one in self._rejected.items() if aim not in known]
+        return again or bool(self._under_way) or any(one.code in MISPLACED for one in fresh)
 
     def lose(self, line: Line) -> None:
         """The line ended: what was not answered on it is void, and was not carried out."""
@@ -191,12 +191,12 @@ class Account:
                 continue
             if standing is Standing.ACKNOWLEDGED:
                 self._done[edit.item_id] = None
-                self._rejected.pop(edit.item_id, None)
+                self._rejected.pop(_aim(edit), None)
                 if isinstance(edit, Create) and edit.copy_of is not None:
                     self.copies[edit.copy_of] = edit.item_id
             elif standing is Standing.REJECTED:
                 said = line.refusals.get(edit.event_id, {"message": "It was not there when asked."})
-                self._rejected[edit.item_id] = _refusal(edit.item_id, said)
+                self._rejected[_aim(edit)] = _refusal(edit.item_id, said)
             elif standing is not Standing.DROPPED:
                 left.append(edit)
         self._under_way = left
@@ -213,6 +213,11 @@ class Account:
             unplaceable=plan.unplaceable,
             gone=plan.gone,
         )
+
+
+def _aim(edit: Create | Delete) -> tuple[type[Edit], str]:
+    copied = edit.copy_of if isinstance(edit, Create) else None
+    return type(edit), copied or edit.item_id
 
 
 def _refusal(item_id: str, error: Mapping[str, Any]) -> Refusal:

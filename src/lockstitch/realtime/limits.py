@@ -11,7 +11,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     """How long a session waits, and for what."""
 
     acknowledgement_seconds: float = 5.0
-    """An edit is in doubt, and asked about, if neither it nor another was answered for so long."""
+    """An edit that is not answered by then, nor any other of its plan, is in doubt, and asked
+    about."""
     answer_seconds: float = 10.0
     """A response that was asked for has begun by then, and a configuration is in force."""
     hold_seconds: float = 30.0

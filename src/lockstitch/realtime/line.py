@@ -189,7 +189,10 @@ class Line:
 
     async def carry_out(self, plan: Plan, acknowledgement_seconds: float) -> None:
         """Send the edits of a plan that was just made, and wait for each: until it is answered,
-        or in doubt. Raises `ConnectionLost`."""
+        or in doubt. Raises `ConnectionLost`.
+
+        A provider takes edits in their order: as long as it answers some, the others are not
+        late."""
         clock = asyncio.get_running_loop().time
         self.mirror.commit(plan)
         for edit in plan.edits:
@@ -197,37 +200,39 @@ class Line:
                 self.created[edit.item_id] = edit.copy_of is not None
         under_way = dict.fromkeys([edit.event_id for edit in plan.edits], 0.0)
         """Edits that have not ended, and when each was sent; also those that others left."""
-        answered = 0.0
+        answered_at = clock()
         """When the last of them was: a provider that works off many of them is not silent."""
         while True:
             for number, due in enumerate(self.mirror.due(at=clock()), 1):
                 under_way[due.event_id] = clock()
                 await self.send(due.client_event())
-                if not number % MOST_EVENTS_AT_ONCE:
-                    self._note_ends(under_way)
-            before = len(under_way)
-            self._note_ends(under_way)
-            if len(under_way) < before:
-                answered = clock()
+                if not number % MOST_EVENTS_AT_ONCE and self._note_ends(under_way):
+                    answered_at = clock()
+            if self._note_ends(under_way):
+                answered_at = clock()
             waiting = [at for event_id, at in under_way.items() if self._is_sent(event_id)]
             if not waiting:
                 return
-            late = max(answered, min(waiting)) + acknowledgement_seconds
-            await self.changed(max(0.0, late - clock()))
-            if clock() >= late:
+            left = max(answered_at, min(waiting)) + acknowledgement_seconds - clock()
+            if left <= 0:
                 self.mirror.expire(sent_before=clock() - acknowledgement_seconds)
+            else:
+                await self.changed(left)
 
     def standing(self, event_id: str) -> Standing | None:
         """How far an edit of this line came."""
         return self._ended.get(event_id) or self.mirror.standing(event_id)
 
-    def _note_ends(self, under_way: dict[str, float]) -> None:
-        """A mirror remembers for a while how an edit ended, and a plan can be longer than that."""
+    def _note_ends(self, under_way: dict[str, float]) -> bool:
+        """A mirror remembers for a while how an edit ended, and a plan can be longer than that.
+        Did any end?"""
+        before = len(under_way)
         for event_id in [*under_way]:
             standing = self.mirror.standing(event_id)
             if standing is not None and standing not in OPEN:
                 self._ended[event_id] = standing
                 del under_way[event_id]
+        return len(under_way) < before
 
     def _is_sent(self, event_id: str) -> bool:
         return self.mirror.standing(event_id) is Standing.SENT

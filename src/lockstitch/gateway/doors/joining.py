@@ -20,6 +20,7 @@ from lockstitch.gateway.deciding.realtime import (
     LeaveOut,
     Pass,
     RealtimeConversation,
+    Redirect,
     Refuse,
     Rewrite,
     Step,
@@ -42,6 +43,7 @@ COUNTED: Final[dict[type[Step], str]] = {
     DeleteOutput: "output_deleted",
     Refuse: "output_refused",
     Rewrite: "predecessor_rewritten",
+    Redirect: "create_redirected",
 }
 """What is counted, and noted in the log."""
 
@@ -191,7 +193,7 @@ class _Between:
                 case Drop(answer=answer) | Refuse(answer=answer):
                     self._answered = True
                     self._tell(answer)
-                case CarryOut(frame=frame) | DeleteOutput(frame=frame):
+                case Redirect(frame=frame) | CarryOut(frame=frame) | DeleteOutput(frame=frame):
                     if self._upstream.usable:
                         self._upstream.send(frame)
                 case Hold() | LeaveOut():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.reading_back import can_be_found
 from lockstitch.gateway.deciding.refusals import Refusal
@@ -49,7 +50,7 @@ def failure_of(outcome: Outcome) -> Said | LineFailure:
     assert isinstance(outcome, Whole)
     try:
         body = msgspec.json.decode(outcome.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         body = None
     return said_in(body, status=outcome.status, headers=dict(outcome.headers))
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.reading_back import is_absent
 from lockstitch.gateway.lines import Asking, LineFailure
 from lockstitch.gateway.responding.passing import fetched
@@ -48,5 +49,5 @@ async def never_arrived(
         async with asyncio.timeout(LISTING_SECONDS):
             whole = await fetched(upstream, asking)
         return whole.status == 200 and is_absent(items, _listing.decode(whole.body).data)
-    except (LineFailure, TimeoutError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (LineFailure, TimeoutError, *UNREADABLE):
         return False

@@ -245,11 +245,10 @@ class Lane:
         begun = asyncio.get_running_loop().time()
         status = 200
         try:
-            if world.keyring:
-                # Keys are taken back, and expire, while a connection is open.
-                caller.key = world.key_of(caller.headers)
-                if caller.key is None:
-                    raise RequestRefused(bad_key())
+            # Keys are taken back, and expire, while a connection is open.
+            caller.key = world.key_of(caller.headers)
+            if not world.may_ask(caller.key):
+                raise RequestRefused(bad_key())
             with world.place_for(caller):
                 status = await self._run(caller, asked)
         except Exception as error:

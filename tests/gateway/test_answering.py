@@ -232,7 +232,7 @@ def test_a_try_that_still_runs_in_a_conversation_is_found_there_when_it_has_ende
 
         async def listing(asked):
             assert asked.request.path.endswith("/items")
-            return web.json_response({"object": "list", "data": held[::-1]})
+            return web.json_response({"object": "list", "data": held[::-1], "has_more": False})
 
         up.then(cut_off, listing, busy, listing)
         told = await gw.ask(input=[output("call_1")], conversation="conv_1")

@@ -1,6 +1,7 @@
-"""The forms of one request: what was sent, how it failed, and a no.
+"""What a try was sent as, how it failed, and a no, in the words of `deciding`.
 
-Pure: what follows from them is decided in `deciding`, and done in `answering`."""
+What follows from them is decided there, and done in `answering`. What of a request is sent is
+`deciding.sending`."""
 
 from __future__ import annotations
 

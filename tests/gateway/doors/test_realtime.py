@@ -239,6 +239,22 @@ def test_a_predecessor_that_is_gone_is_rewritten_and_nothing_else_is():
     run(work())
 
 
+def test_a_create_behind_what_is_gone_goes_behind_what_is_there_and_is_counted():
+    async def work():
+        async with connected() as (peer, client, gw):
+            await peer.say(added({"id": "a", "type": "message"}), deleted("a"))
+            for _ in range(2):
+                await hear(client)
+            frame = '{"type":"conversation.item.create","previous_item_id":"a","item":{"x": 1}}'
+            await client.send_str(frame)
+            await until(lambda: peer.heard)
+            assert peer.heard == [frame.replace('"a"', '"root"')]
+            page = gw.world.metrics.exposition()[0].decode()
+            assert 'lockstitch_realtime_total{what="create_redirected"} 1.0' in page
+
+    run(work())
+
+
 def test_the_guard_of_a_key_turns_it_off():
     async def work():
         async with connected(key="a", keys=keys("a", guard="off")) as (peer, client, _):

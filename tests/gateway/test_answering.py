@@ -161,9 +161,9 @@ def test_a_conversation_of_an_upstream_is_never_sent_to_twice_without_a_word():
 LISTED = [message("Look."), call("call_1")]
 
 
-def keeping_a_conversation(up, held, *, first):
-    """Answers with the items of a conversation, and to responses; ``first``: what becomes of the
-    first of them. How often each was asked for."""
+def keeping_a_conversation(up, held, *, first, more=False):
+    """Answers with the items of a conversation, and that there are ``more``, and to responses;
+    ``first``: what becomes of the first of them. How often each was asked for."""
     asked = {"items": 0, "responses": 0}
 
     async def answer(one):
@@ -171,7 +171,7 @@ def keeping_a_conversation(up, held, *, first):
             asked["items"] += 1
             assert one.request.path == "/v1/conversations/conv_1/items"
             assert one.request.query["order"] == "desc"
-            return web.json_response({"object": "list", "data": held[::-1], "has_more": False})
+            return web.json_response({"object": "list", "data": held[::-1], "has_more": more})
         asked["responses"] += 1
         if asked["responses"] == 1:
             return await first(one)
@@ -219,6 +219,16 @@ def test_outputs_that_may_be_in_a_conversation_are_not_sent_again(held):
     served(work, up_retries=3)
 
 
+def test_outputs_that_may_be_listed_on_the_next_page_are_not_sent_again():
+    async def work(up, gw):
+        asked = keeping_a_conversation(up, LISTED[::-1], first=cut_off, more=True)
+        told = await gw.ask(input=[output("call_1")], conversation="conv_1")
+        assert told["http"] == 502
+        assert asked == {"items": 1, "responses": 1}
+
+    served(work, up_retries=3)
+
+
 def test_a_try_that_still_runs_in_a_conversation_is_found_there_when_it_has_ended():
     """It was not listed while it ran; then the conversation is locked, and is looked at again."""
 
@@ -232,7 +242,7 @@ def test_a_try_that_still_runs_in_a_conversation_is_found_there_when_it_has_ende
 
         async def listing(asked):
             assert asked.request.path.endswith("/items")
-            return web.json_response({"object": "list", "data": held[::-1]})
+            return web.json_response({"object": "list", "data": held[::-1], "has_more": False})
 
         up.then(cut_off, listing, busy, listing)
         told = await gw.ask(input=[output("call_1")], conversation="conv_1")

@@ -14,9 +14,17 @@ SECRET = "lsk_secret"
 UPSTREAM = "sk-upstream"
 
 names = st.sampled_from(
-    ["Authorization", "X-Api-Key", "api-key", "Cookie", "X", "Connection", "anthropic-version"]
+    [
+        *("Authorization", "X-Api-Key", "api-key", "Cookie", "X", "Connection"),
+        *("anthropic-version", "Sec-WebSocket-Protocol"),
+    ]
 )
-values = st.sampled_from([f"Bearer {SECRET}", SECRET, "plain", "authorization", "x-own, x-api-key"])
+values = st.sampled_from(
+    [
+        *(f"Bearer {SECRET}", SECRET, "plain", "authorization", "x-own, x-api-key"),
+        f"realtime, openai-insecure-api-key.{SECRET}",
+    ]
+)
 headers = st.lists(st.tuples(names, values), max_size=6)
 
 
@@ -48,6 +56,19 @@ def test_a_key_of_ours_never_leaves_and_that_of_the_upstream_always_does(given_,
 def test_without_keys_of_ours_a_clients_key_goes_on():
     given_ = [("Authorization", "Bearer sk-mine"), ("Cookie", "a=b")]
     assert to_upstream(given_, key=None, keyed=False) == given_
+
+
+def test_without_keys_of_ours_a_key_in_a_subprotocol_goes_on_as_one():
+    given_ = [("Sec-WebSocket-Protocol", "realtime, openai-insecure-api-key.sk-mine")]
+    bearer = [("authorization", "Bearer sk-mine")]
+    assert to_upstream(given_, key=None, keyed=False) == bearer
+    assert to_upstream(given_, key=None, keyed=True) == []
+    assert to_upstream(given_, key=UPSTREAM, keyed=False) == [
+        ("authorization", f"Bearer {UPSTREAM}")
+    ]
+    others = [("api-key", "sk-other")]
+    assert to_upstream([*given_, *others], key=None, keyed=False) == others
+    assert to_upstream(given_, key=None, own=others, keyed=False) == others
 
 
 def test_a_client_of_anthropic_is_known_by_its_version():

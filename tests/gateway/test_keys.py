@@ -67,6 +67,16 @@ def test_every_key_is_compared_wherever_the_right_one_stands(monkeypatch):
         ([("Authorization", "Basic lsk_a")], None),
         ([("Authorization", "Basic x"), ("x-api-key", "lsk_b")], None),
         ([("Authorization", "Bearer ")], None),
+        ([("Sec-WebSocket-Protocol", "realtime, openai-insecure-api-key.lsk_a,x")], "lsk_a"),
+        ([("Sec-WebSocket-Protocol", "realtime,openai-insecure-api-key.")], None),
+        ([("Sec-WebSocket-Protocol", "realtime")], None),
+        (
+            [
+                ("Sec-WebSocket-Protocol", "openai-insecure-api-key.lsk_b"),
+                ("Authorization", "Bearer lsk_a"),
+            ],
+            "lsk_a",
+        ),
         ([("Authorization", "")], None),
         ([("X-Api-Key", "")], None),
         ([], None),

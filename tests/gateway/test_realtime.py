@@ -26,6 +26,7 @@ from lockstitch.gateway.deciding.realtime import (
     LeaveOut,
     Pass,
     RealtimeConversation,
+    Redirect,
     Refuse,
     Rewrite,
 )
@@ -92,8 +93,10 @@ def delete(item_id="f", event_id="d"):
     return encoded({"type": "conversation.item.delete", "event_id": event_id, "item_id": item_id})
 
 
-def create(item, event_id="k"):
-    return encoded({"type": "conversation.item.create", "event_id": event_id, "item": item})
+def create(item, event_id="k", **where):
+    return encoded(
+        {"type": "conversation.item.create", "event_id": event_id, **where, "item": item}
+    )
 
 
 def error_in(step):
@@ -256,6 +259,68 @@ def test_an_output_behind_a_call_that_is_created_again_passes(dropping):
     assert dropping.from_client(create(output("o2")), 0.0) is PASSING
 
 
+def test_an_output_behind_a_call_that_is_being_created_again_passes(dropping):
+    hears(dropping, added(call()), added(output(), "f"), deleted("o"))
+    assert dropping.from_client(delete("f"), 0.0) is PASSING
+    assert dropping.from_client(create(call("g")), 0.0) is PASSING
+    hears(dropping, deleted("f"))  # the call before it, heard only now
+    assert dropping.from_client(create(output("o2")), 0.0) is PASSING
+    hears(dropping, added(call("g")), added(output("o2"), "g"), deleted("o2"), deleted("g"))
+    assert isinstance(dropping.from_client(create(output("o3")), 0.0)[0], Refuse)
+
+
+# --- providers and clients that are not quite right ----------------------------------------------
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_provider_may_give_one_event_id_to_all_events(dropping, answered):
+    told = [added(call()), added(output(), "f")][: 1 + answered]
+    hears(dropping, *(encoded({**json.loads(one), "event_id": "event_TODO"}) for one in told))
+    (step,) = dropping.from_client(delete(), 0.0)
+    assert isinstance(step, Pass if answered else Drop)
+
+
+def test_half_a_character_in_an_output_leaves_no_call_in_flight(dropping):
+    hears(dropping, added(call()), added({**output(), "output": "cut in two: \ud83d"}, "f"))
+    assert dropping.from_client(delete(), 0.0) is PASSING
+
+
+@pytest.mark.parametrize("odd", [{"item": 5}, {"event_id": 5}, {"x": "\ud83d"}])
+def test_a_delete_with_something_odd_in_it_is_a_delete(dropping, odd):
+    hears(dropping, added(call()))
+    frame = {"type": "conversation.item.delete", "item_id": "f", **odd}
+    assert isinstance(dropping.from_client(encoded(frame), 0.0)[0], Drop)
+
+
+@pytest.mark.parametrize("odd", [b'"\xff":1', b'"\\ud800":1', b'"x":"\xff"', b'"x":"\\ud800"'])
+def test_what_cannot_be_rewritten_passes_as_it_came(dropping, odd):
+    hears(dropping, added(message("a")), added(message("b"), "a"), deleted("b"))
+    event = added(message("n"), "b")[:-1] + b"," + odd + b"}"
+    rest = [step for step in dropping.from_upstream(event) if not isinstance(step, Pass)]
+    for step in rest:
+        assert step == Rewrite(event.replace(b'"previous_item_id":"b"', b'"previous_item_id":"a"'))
+    frame = create(message("n2"), previous_item_id="b")[:-1] + b"," + odd + b"}"
+    for step in dropping.from_client(frame, 0.0):
+        instead = frame.replace(b'"previous_item_id":"b"', b'"previous_item_id":"a"')
+        assert step in (Pass(), Redirect(instead))
+
+
+def test_a_second_output_takes_the_place_of_one_that_was_deleted_and_answers_no_other_call(
+    dropping,
+):
+    hears(dropping, added(call("a")), added(output("o"), "a"), added(call("b"), "o"))
+    hears(dropping, deleted("o"), added(output("o2"), "a"))
+    assert isinstance(dropping.from_client(delete("b"), 0.0)[0], Drop)
+    hears(dropping, added(output("o3"), "b"))
+    assert dropping.from_client(delete("b"), 0.0) is PASSING
+
+
+def test_a_call_whose_id_was_used_before_is_answered_also_where_the_older_output_is_gone(dropping):
+    hears(dropping, added(call("a")), added(output("o"), "a"), added(call("b"), "o"))
+    hears(dropping, deleted("o"), added(output("o2"), "b"))
+    assert dropping.from_client(delete("b"), 0.0) is PASSING
+
+
 # --- predecessors that are gone ------------------------------------------------------------------
 
 
@@ -281,6 +346,53 @@ def test_a_predecessor_that_is_there_or_was_never_seen_is_told_as_it_came(droppi
     assert isinstance(told_behind(dropping, "elsewhere"), Pass)
     hears(dropping, deleted("elsewhere"))
     assert isinstance(told_behind(dropping, "elsewhere"), Pass)
+
+
+def test_a_place_that_hangs_on_what_was_never_seen_is_told_as_it_came(dropping):
+    hears(dropping, added(message("z")), added(message("a"), "elsewhere"), deleted("a"))
+    assert isinstance(told_behind(dropping, "a"), Pass)
+    behind_it = create(message("n"), previous_item_id="a")
+    assert dropping.from_client(behind_it, 0.0) is PASSING
+    hears(dropping, added(message("elsewhere")))
+    hears(dropping, deleted("new"))
+    assert told_behind(dropping, "a") == "elsewhere"
+
+
+def placed(conversation, previous):
+    """Where a client's create behind this item goes."""
+    frame = create(message("n"), previous_item_id=previous)
+    (step,) = conversation.from_client(frame, 0.0)
+    if isinstance(step, Pass):
+        return previous
+    assert isinstance(step, Redirect)
+    instead = json.loads(step.frame)
+    assert instead | {"previous_item_id": previous} == json.loads(frame)
+    return instead["previous_item_id"]
+
+
+def test_a_create_behind_a_deleted_item_goes_behind_the_nearest_that_is_there(dropping):
+    hears(dropping, added(message("a")), added(message("b"), "a"), added(message("c"), "b"))
+    assert placed(dropping, "c") == "c"
+    hears(dropping, deleted("c"), deleted("b"))
+    assert placed(dropping, "c") == "a"
+    hears(dropping, deleted("a"))
+    assert placed(dropping, "b") == "root"
+    assert placed(dropping, "elsewhere") == "elsewhere"
+    assert dropping.from_client(create(message("n"), previous_item_id=None), 0.0) is PASSING
+
+
+def test_a_create_behind_an_output_that_the_gateway_is_deleting_goes_before_it(carrying):
+    hears(carrying, added(message("a")), added(call(), "a"))
+    carrying.from_client(delete(), 0.0)
+    hears(carrying, added(output(), "f"))
+    assert placed(carrying, "o") == "o"
+    (step,) = hears(carrying, deleted("f"))
+    assert isinstance(step, DeleteOutput)
+    assert placed(carrying, "o") == placed(carrying, "f") == "a"
+    carrying.from_upstream(refusal(json.loads(step.frame)["event_id"]))
+    assert placed(carrying, "o") == "o"
+    hears(carrying, deleted("o"))
+    assert placed(carrying, "o") == "a"
 
 
 def test_an_id_that_is_used_again_is_there_again(dropping):
@@ -322,6 +434,18 @@ def test_what_comes_behind_the_last_item_that_is_taken_in_passes(dropping, monke
     assert dropping.from_client(delete("g"), 0.0) is PASSING
     assert isinstance(dropping.from_client(delete("f"), 0.0)[0], Drop)
     assert len(dropping._mirror) == 2
+
+
+def test_the_gateways_own_deletes_are_not_kept_for_ever(carrying, monkeypatch):
+    monkeypatch.setattr(realtime, "MOST_OWN", 2)
+    for n in range(5):
+        hears(carrying, added(call(f"f{n}", f"c{n}")))
+        carrying.from_client(delete(f"f{n}"), 0.0)
+        hears(carrying, added(output(f"o{n}", f"c{n}"), f"f{n}"), deleted(f"f{n}"))
+        assert carrying._leaving == {f"o{n}"}
+        hears(carrying, deleted(f"o{n}"))
+    assert len(carrying._own) == 2
+    assert carrying._leaving == set()
 
 
 def test_the_limits_are_those_of_the_page():
@@ -405,7 +529,7 @@ class Playing:
         self.downwards = deque()
         self.heard = []  # events that the provider said, as far as they came here
         self.held = {}  # deletes that are held, by event id
-        self.own = set()
+        self.own = {}  # the gateway's own deletes, and of which items
         self.carried_out = set()
         self.seen = Counter()
 
@@ -440,6 +564,10 @@ class Playing:
         }
         return living, seen, flying
 
+    @property
+    def leaving(self):
+        return set(self.own.values())
+
     # what happens
 
     def client(self, type, **fields):
@@ -463,6 +591,15 @@ class Playing:
                 assert error_in(step)["event_id"] == frame["event_id"]
                 calls = [item for item in living.values() if item["type"] == "function_call"]
                 assert fields["item"]["call_id"] not in {item["call_id"] for item in calls}
+            case Redirect():
+                instead = json.loads(step.frame)
+                behind = instead["previous_item_id"]
+                assert behind == "root" or behind in living
+                assert behind not in self.leaving
+                previous = fields["previous_item_id"]
+                assert previous not in living or previous in self.leaving
+                assert instead | {"previous_item_id": previous} == frame
+                self.up(step.frame)
             case _:
                 raise AssertionError(step)
 
@@ -482,7 +619,7 @@ class Playing:
         first, *rest = steps = self.beside.from_upstream(payload)
         self.seen.update(type_of(step) for step in steps)
         if isinstance(first, LeaveOut):
-            assert told["error"]["event_id"] in self.own
+            self.own.pop(told["error"]["event_id"])
             return
         self.heard.append(told)
         living, seen, _ = self.items()
@@ -506,7 +643,8 @@ class Playing:
                 self.up(step.frame)
             else:
                 assert isinstance(step, DeleteOutput)
-                self.own.add(json.loads(step.frame)["event_id"])
+                sent = json.loads(step.frame)
+                self.own[sent["event_id"]] = sent["item_id"]
                 self.up(step.frame)
 
     def carry(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.gateway.deciding.realtime_calls import Calls
+from lockstitch.gateway.deciding.realtime_calls import MOST_BEING_SAID, Calls
 from lockstitch.gateway.deciding.realtime_frames import Item
 
 
@@ -113,3 +113,35 @@ def test_a_call_is_gone_until_it_is_there_again_or_may_be(calls):
     assert calls.is_gone("c")
     calls.told(call("h"))
     assert not calls.is_gone("c")
+
+
+def test_a_call_that_is_created_again_is_not_gone_when_the_older_one_is_deleted(calls):
+    calls.told(call())
+    calls.asked_for("c")
+    calls.deleted("f")
+    assert not calls.is_gone("c")
+    calls.told(call("g"))
+    calls.deleted("g")
+    assert calls.is_gone("c")
+
+
+def test_of_responses_whose_end_is_missed_only_so_many_calls_are_kept(calls):
+    for n in range(MOST_BEING_SAID + 10):
+        calls.is_said_by(f"r{n}", call(f"f{n}", "c", "in_progress"))
+    assert len(calls._said_by) == MOST_BEING_SAID
+    newest = f"f{MOST_BEING_SAID + 9}"
+    calls.told(call(newest, "c", "in_progress"))
+    calls.response_ended(f"r{MOST_BEING_SAID + 9}", [])
+    assert not calls.in_flight(newest)
+
+
+def test_an_output_that_takes_a_deleted_ones_place_answers_the_call_that_it_stands_behind(calls):
+    calls.told(call("a"))
+    calls.told(output("o"))
+    calls.told(call("b"))
+    calls.deleted("o")
+    calls.told(output("o2"), ["m", "a"])
+    assert calls.in_flight("b")
+    assert calls.outputs_of("a") == ("o2",)
+    calls.told(output("o3"), ["b", "o2", "a"])
+    assert not calls.in_flight("b")

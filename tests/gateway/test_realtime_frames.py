@@ -81,16 +81,44 @@ def test_an_event_is_known_however_it_is_written(payload):
         b"[]",
         b"null",
         b'"conversation.item.delete"',
-        b'{"type":"conversation.item.delete","item_id":7}',
-        b'{"type":"conversation.item.delete","item_id":"\xff"}',
-        b'{"type":"conversation.item.added","item":[]}',
-        b'{"type":"conversation.item.added","item":"\\ud800"}',
         b'{"type":"conversation.item.added","x":' + b"[" * 5000,
     ],
 )
 def test_of_what_is_no_such_event_nothing_is_read(payload):
     assert frames.from_client(payload) is None
     assert frames.from_upstream(payload) is None
+
+
+HALF = rb'"x":"\\\\\u00e9\ud83d\ude00 \\ud83d \ud83d"'
+"""A backslash, an é, a whole character, what only looks like half of one, and half of one."""
+
+
+@pytest.mark.parametrize(
+    "odd", [HALF, b'"\xff":1', b'"x":"\xff"', b'"event_id":5', b'"response":5']
+)
+def test_of_a_frame_that_is_not_quite_right_everything_else_is_read(odd):
+    frame = b'{"item_id":"i","previous_item_id":"p","item":{"id":"o","call_id":"c",%b},' + odd
+    for inner in (HALF, b'"status":5', b'"type":[]'):
+        client = frames.from_client(frame % inner + b',"type":"conversation.item.create"}')
+        server = frames.from_upstream(frame % inner + b',"type":"conversation.item.added"}')
+        for read in (client, server):
+            assert read is not None
+            assert (read.item_id, read.previous_item_id) == ("i", "p")
+            assert (read.item.id, read.item.call_id, read.item.status) == ("o", "c", None)
+
+
+@pytest.mark.parametrize("field", [b'"item_id":7', b'"item":[]', b'"item":"\\ud800"'])
+def test_a_field_of_another_type_is_as_if_it_were_not_there(field):
+    frame = frames.from_client(b'{"type":"conversation.item.delete",' + field + b"}")
+    assert frame == frames.ClientFrame(type="conversation.item.delete")
+    event = frames.from_upstream(b'{"type":"conversation.item.added",' + field + b"}")
+    assert event == frames.ServerFrame(type="conversation.item.added")
+
+
+def test_a_frame_with_another_predecessor_is_the_same_otherwise():
+    frame = b'{"x": 1.0 ,"previous_item_id":"a","y":["\\/"]}'
+    assert frames.behind(frame, None) == b'{"x":1.0,"previous_item_id":null,"y":["\\/"]}'
+    assert frames.behind(b'{"previous_item_id":"a","\xff":1}', "b") is None
 
 
 def test_an_error_has_the_form_of_the_providers():

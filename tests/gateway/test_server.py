@@ -280,7 +280,7 @@ def test_a_websocket_that_passes_is_one_request_of_its_key():
         assert refused(gw) == {"requests_per_minute": 1.0}
         assert len(up.sockets) == 1
 
-    served(work, keys=keys("a", requests_per_minute=1))
+    served(work, up_transport="both", keys=keys("a", requests_per_minute=1))
 
 
 def test_a_websocket_that_passes_has_a_place_of_its_key_for_its_whole_life():
@@ -302,7 +302,7 @@ def test_a_websocket_that_passes_has_a_place_of_its_key_for_its_whole_life():
         await until(lambda: gw.gateway._open == 0)
         assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
 
-    served(work, keys=keys("a", concurrent=1))
+    served(work, up_transport="both", keys=keys("a", concurrent=1))
 
 
 def test_limits_that_are_read_again_hold_and_are_named():

@@ -20,6 +20,23 @@ def test_an_item_whose_predecessor_was_deleted_stands_behind_the_nearest_that_li
     assert mirror.surviving("b") == "a"
 
 
+def test_what_stands_before_an_item_or_its_tombstone_is_the_nearest_that_lives():
+    mirror = heard(*chain("a", "b", "c", "d"), deleted("b"), deleted("d"))
+    assert [mirror.before(name) for name in "abcd"] == [None, "a", "a", "c"]
+    assert mirror.before("never seen") is None
+
+
+def test_a_place_is_certain_unless_it_hangs_on_what_was_never_seen():
+    mirror = heard(*chain("a", "b"), added(message("x", "x"), "p"), added(message("y", "y"), "x"))
+    assert [mirror.has_place(name) for name in "abxy"] == [True, True, False, True]
+    mirror.apply(deleted("x"))
+    mirror.apply(deleted("b"))
+    assert [mirror.has_place(name) for name in "abxy"] == [True, True, False, False]
+    mirror.apply(added(message("p", "p"), "a"))
+    assert [mirror.has_place(name) for name in "abxyp"] == [True] * 5
+    assert not mirror.has_place("never seen")
+
+
 def test_items_behind_several_tombstones_keep_their_order():
     mirror = heard(*chain("a", "b", "c"), deleted("b"), deleted("c"))
     mirror.apply(added(message("x", "x"), "b"))

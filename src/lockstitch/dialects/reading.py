@@ -14,6 +14,11 @@ from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
 
 _RESPONSES: Final = DIALECTS["responses"]
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, or not what was asked for: a name may not be
+UTF-8, and lists may be nested too deep."""
+
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -23,7 +28,7 @@ def decoded(item: bytes) -> Wire:
         raise NotAnItem(f"Not a wire item: {item!r:.40}. Pass the bytes of one JSON object.")
     try:
         return _object.decode(item)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _no_item(item, error) from None
 
 

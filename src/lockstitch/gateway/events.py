@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.sse import LARGEST_EVENT_BYTES, EventTooLarge
 
 CREATED: Final = "response.created"
@@ -78,7 +79,7 @@ def peeked(data: bytes) -> Event:
     """What is read of an event. Of what is no JSON object nothing is, and it passes."""
     try:
         return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return _MUTE
 
 
@@ -102,7 +103,7 @@ def lone(block: bytes) -> Heard | None:
     data = block[at + 6 : -2]
     try:
         return Heard(_decode(data), data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 
@@ -239,7 +240,7 @@ def _split(block: bytes) -> list[Heard]:
             # As `peeked` does: a burst is hundreds of these.
             try:
                 event = _decode(data)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except UNREADABLE:
                 event = _MUTE
             heard.append(Heard(event, data, start))
         start += len(part) + 2
@@ -337,7 +338,7 @@ def error_as_frame(data: bytes) -> bytes:
     event = peeked(data)
     if event.error or event is _MUTE:
         return data
-    said = _objects.decode(data)
+    said = fields_of(data)
     inner = {"type": Raw(b'"server_error"'), **_some(said, "code", "message", "param")}
     frame = {"type": ERROR, "status": STREAM_ERROR_STATUS, "error": inner}
     return msgspec.json.encode(frame | _some(said, "sequence_number", "stream_id"))
@@ -353,8 +354,8 @@ def error_as_event(data: bytes, number: int) -> bytes:
     if not event.error:
         return data
     try:
-        inner = _objects.decode(bytes(event.error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        inner = fields_of(bytes(event.error))
+    except UNREADABLE:
         return data
     none = Raw(b"null")
     code = inner.get("code", none)
@@ -371,7 +372,8 @@ def error_as_event(data: bytes, number: int) -> bytes:
 STREAM_ERROR_STATUS: Final = 500
 """An event has no status; what failed in the middle of an answer failed at the server."""
 
-_objects = msgspec.json.Decoder(dict[str, Raw])
+fields_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+"""The fields of a JSON object, each value as it came."""
 
 
 def without_stream_id(data: bytes) -> bytes:
@@ -381,7 +383,7 @@ def without_stream_id(data: bytes) -> bytes:
 
 def changed(data: bytes, fields: dict[str, Any], *, drop: Iterable[str] = ()) -> bytes:
     """A JSON object with these fields set; the bytes of all others stay as they came."""
-    found = _objects.decode(data)
+    found = fields_of(data)
     for name in drop:
         found.pop(name, None)
     for name, value in fields.items():
@@ -415,5 +417,5 @@ def body_of(response: Raw | bytes) -> Body:
     """What is read of a response; nothing, where it is none."""
     try:
         return _bodies.decode(bytes(response) or b"{}")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return Body()

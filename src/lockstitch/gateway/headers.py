@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from lockstitch.gateway.access.keys import in_subprotocol
 from lockstitch.gateway.lines import Headers, first
 from lockstitch.gateway.wire.heads import HOP_BY_HOP, named_by_connection
 
@@ -36,10 +37,17 @@ def to_upstream(
         for name, value in headers
         if (lowered := name.lower()) not in drop and not lowered.startswith(OF_A_HANDSHAKE)
     ]
+    shown = None if keyed else in_subprotocol(headers)
+    if key is None and shown is not None and not _has_key([*kept, *own]):
+        kept.append(("authorization", f"Bearer {shown}"))
     if key is not None:
         anthropic = first(headers, "anthropic-version") is not None
         kept.append(("x-api-key", key) if anthropic else ("authorization", f"Bearer {key}"))
     return [*kept, *own]
+
+
+def _has_key(headers: Headers) -> bool:
+    return not KEYS.isdisjoint(name.lower() for name, _ in headers)
 
 
 def to_client(headers: Headers, request_id: str) -> Headers:

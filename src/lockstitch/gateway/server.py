@@ -112,7 +112,7 @@ class Gateway:
         if request.path.startswith("/health/"):
             return await self._health(request)
         caller.key = self.world.key_of(caller.headers)
-        opened = not self.world.keyring or caller.key is not None
+        opened = self.world.may_ask(caller.key)
         if request.path == "/metrics":
             if opened or self.world.config.metrics.open:
                 self.world.metrics.held_bytes.set(self.world.runs.size)

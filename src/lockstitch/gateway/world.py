@@ -12,7 +12,7 @@ from msgspec import Struct
 from lockstitch.core.findings import Finding
 from lockstitch.core.records import Name
 from lockstitch.gateway.access.keys import Keyring, presented
-from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key
+from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key, Upstream
 from lockstitch.gateway.deciding import routing
 from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.guard import Guarding
@@ -74,6 +74,13 @@ class Session(Protocol):
     def drain(self) -> None: ...
 
 
+class Passing(Protocol):
+    """A client's WebSocket whose frames pass: nobody asks for its key with each of them."""
+
+    def look_at_key(self) -> None:
+        """Keys are taken back, and expire, while it is open."""
+
+
 class World:
     """One gateway's parts."""
 
@@ -96,6 +103,7 @@ class World:
         """Requests that are being answered."""
         self.sessions: set[Session] = set()
         """Clients' WebSockets."""
+        self.passing: set[Passing] = set()
 
     @property
     def upstreams(self) -> Upstreams:
@@ -110,6 +118,10 @@ class World:
     def key_of(self, headers: Headers) -> Key | None:
         """Whose key these headers show, now."""
         return self.keyring.holder(presented(headers), now=self.clock())
+
+    def may_ask(self, key: Key | None) -> bool:
+        """May whoever has this key, or none, ask at all?"""
+        return key is not None or not self.keyring
 
     @contextmanager
     def place_for(self, caller: Caller) -> Iterator[None]:
@@ -132,6 +144,23 @@ class World:
         """Those that this caller may use."""
         allowed = caller.key.upstreams if caller.key is not None else None
         return [one for one in self.upstreams if allowed is None or one.name in allowed]
+
+    def some_upstreams_for(
+        self,
+        caller: Caller,
+        *,
+        model: str | None = None,
+        fits: Callable[[Upstream], bool] = lambda told: True,
+    ) -> list[Reached]:
+        """Those of them that have the model, and fit. Raises `RequestRefused` if there is none."""
+        found = [
+            one
+            for one in self.upstreams_for(caller)
+            if fits(one.told) and (model is None or one.told.serves(model))
+        ]
+        if not found:
+            raise RequestRefused(no_such_model(model))
+        return found
 
     def route(
         self,
@@ -172,12 +201,14 @@ class World:
 
     def reload(self, config: Config) -> None:
         """Go on with another configuration. What runs keeps the lines it has; those that nobody
-        uses any more end by themselves."""
+        uses any more end by themselves. What passes for a key that is no more ends now."""
         self.config = config
         self.keyring = Keyring(config.keys)
         self.allowance.keep_only(config.keys)
         self.runs.limit(config.limits.events_kept_bytes)
         self.connect()
+        for one in list(self.passing):
+            one.look_at_key()
 
     async def close(self) -> None:
         if self._upstreams is not None:

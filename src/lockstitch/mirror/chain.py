@@ -142,6 +142,17 @@ class Chain:
             record = record.before
         return None
 
+    def has_place(self, record: Record) -> bool:
+        """Do neither it nor the tombstones in front of it wait for an item nobody has seen?"""
+        while record is not self._root:
+            awaited = self._follows.get(record.id)
+            if awaited is not None and awaited not in self._by_id:
+                return False
+            record = record.before
+            if record.gone_at is None:
+                break
+        return True
+
     def order(self) -> list[Record]:
         """The items that live, in order, each with its index. Not to be changed."""
         if self._order is None:

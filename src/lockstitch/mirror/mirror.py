@@ -92,6 +92,18 @@ class Mirror:
         record = self._context.chain.get(id)
         return None if record is None else self._context.chain.nearest(record)
 
+    def before(self, id: str) -> str | None:
+        """The nearest item in front of this one, or of its tombstone, that lives; None at the
+        head."""
+        record = self._context.chain.get(id)
+        return None if record is None else self._context.chain.nearest(record.before)
+
+    def has_place(self, id: str) -> bool:
+        """Is `before` certain? It is not if the item, or a tombstone in front of it, stands where
+        it does only because nobody has seen what it follows."""
+        record = self._context.chain.get(id)
+        return record is not None and self._context.chain.has_place(record)
+
     @property
     def responding(self) -> bool:
         """Is a response being generated?"""

@@ -84,8 +84,9 @@ class Store(Protocol):
         all of it or nothing, synced to disk. ``release``: and let others write at once.
 
         None, and nothing is done, if there is one of that name. Raises `OutOfStep` if the records
-        are not numbered from 1, `CannotWrite` if the disk or the connection failed. One whose
-        waiting is cancelled is there whole, or not at all, and is held by nobody."""
+        are not numbered from 1, whether there is one or not, `CannotWrite` if the disk or the
+        connection failed. One whose waiting is cancelled is there whole, or not at all, and is
+        held by nobody."""
         ...
 
     async def renew(self, claim: Claim, *, seconds: float) -> None:

@@ -16,7 +16,8 @@ import msgspec
 from lockstitch.core.records import Name, Record
 from lockstitch.store.bodies import is_large
 from lockstitch.store.contract import Claim, Found, Stats, Summary
-from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep, StoreError
+from lockstitch.store.errors import ConversationBusy, OutOfStep, StoreError
+from lockstitch.store.stepping import check_numbers, claim_lost, out_of_step
 
 SCHEMA = 1
 """There is nothing to migrate: what is in memory was written by this version."""
@@ -89,9 +90,9 @@ class MemoryStore:
         release: bool = False,
     ) -> Claim | None:
         self._check_open()
+        check_numbers(self.url, conversation, records)
         if conversation in self._conversations:
             return None
-        self._check_step(conversation, 0, 0, records)
         claim = self._claimed(conversation, owner, seconds)
         kept = self._conversations[conversation]
         self._keep(conversation, kept, records)
@@ -114,17 +115,8 @@ class MemoryStore:
         """The conversation, if the claim is still its claim."""
         kept = self._conversations.get(claim.conversation)
         if kept is None or kept.claim is None or kept.claim.token != claim.token:
-            what = (
-                "was deleted"
-                if kept is None
-                else "was released"
-                if kept.claim is None
-                else f"was taken over by {kept.claim.owner}"
-            )
-            raise ClaimLost(
-                f"Conversation {claim.conversation!r} in {self.url} {what}; nothing was written."
-                " Claim it again, and read what is there before you write."
-            )
+            owner = kept.claim.owner if kept is not None and kept.claim is not None else None
+            raise claim_lost(self.url, claim.conversation, there=kept is not None, owner=owner)
         return kept
 
     async def _wake(self) -> None:
@@ -138,22 +130,16 @@ class MemoryStore:
     ) -> None:
         self._check_open()
         kept = self._held(claim)
-        self._check_step(claim.conversation, len(kept.records), after, records)
+        length = len(kept.records)
+        if length != after:
+            raise out_of_step(
+                self.url, claim.conversation, length=length, after=after, count=len(records)
+            )
+        check_numbers(self.url, claim.conversation, records, after=after)
         self._keep(claim.conversation, kept, records)
         if release:
             kept.claim = None
             await self._wake()
-
-    def _check_step(
-        self, conversation: str, length: int, after: int, records: Sequence[Record]
-    ) -> None:
-        wanted = list(range(after + 1, after + len(records) + 1))
-        if length != after or [record.seq for record in records] != wanted:
-            raise OutOfStep(
-                f"Conversation {conversation!r} in {self.url} has {length} records; the writer"
-                f" meant to append {len(records)} behind {after}. Nothing was written. Read what"
-                " is there, and append behind it."
-            )
 
     def _keep(self, conversation: str, kept: _Conversation, records: Sequence[Record]) -> None:
         now = self._now()

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.contract import Fate, Heard, UpstreamFailure
 from lockstitch.upstream.failures import Stage, failure_of_ours, failure_said
 from lockstitch.upstream.said import Said, said_in
@@ -20,7 +21,6 @@ DONE: Final = b"[DONE]"
 
 _SHOWN_BYTES: Final = 80
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _ESCAPES: Final = re.compile(
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -52,11 +52,11 @@ def read(decoder: msgspec.json.Decoder[Read], data: bytes, *, heard: bool) -> Re
     """One event. What cannot be read was said all the same, so nobody knows what it was."""
     try:
         return decoder.decode(data)
-    except _UNREADABLE:
+    except UNREADABLE:
         pass
     try:
         return decoder.decode(_ESCAPES.sub(_without_halves, data))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         shown = data[:_SHOWN_BYTES].decode("utf-8", "replace")
         raise failure_of_ours(
             f"The provider sent an event that cannot be read ({error}): {shown}",

@@ -100,6 +100,22 @@ def output(called):
     return {"type": "function_call_output", "call_id": called.call_id, "output": "rain"}
 
 
+def test_a_create_behind_a_deleted_item_stands_where_that_one_stood(gateway, emulator):
+    async def scene():
+        async with talking(gateway) as talk:
+            first, second, third = [await talk.told(text(said)) for said in "abc"]
+            await talk.item.delete(item_id=second)
+            await talk.until("conversation.item.deleted")
+            new = await talk.told(text("d"), previous_item_id=second)
+            assert [item["id"] for item in conversation(emulator)] == [first, new, third]
+            await talk.item.delete(item_id=first)
+            await talk.until("conversation.item.deleted")
+            newest = await talk.told(text("e"), previous_item_id=first)
+            assert [item["id"] for item in conversation(emulator)] == [newest, new, third]
+
+    run(scene())
+
+
 def test_a_delete_of_a_call_in_flight_is_answered_and_the_output_finds_its_call(gateway, emulator):
     async def scene():
         emulator.say(call("weather"))

@@ -13,7 +13,7 @@ from tests.gateway.building import QUICK, both, keys, open_files, run, until
 
 def served(work, **more):
     async def main():
-        async with both(**more) as (up, gw):
+        async with both(**{"up_transport": "both", **more}) as (up, gw):
             await work(up, gw)
 
     run(main())

@@ -10,11 +10,13 @@ from io import StringIO
 
 import pytest
 from aiohttp import WSMsgType, web
+from msgspec.structs import replace
 
 from lockstitch.gateway.config.model import Limits, LogSettings, RealtimeSettings
 from lockstitch.gateway.watching import logs
 from tests.gateway.building import both, gateway, keys, provider, run, until, upstream
 
+ANY = {"up_transport": "both"}
 CARRY_OUT = RealtimeSettings(deletes_in_flight="carry-out")
 
 
@@ -56,12 +58,18 @@ class Peer:
 
 
 @asynccontextmanager
-async def connected(*greeting, target="/realtime?model=m", key=None, **more):
-    async with both(**more) as (up, gw):
+async def connected(
+    *greeting, target="/realtime?model=m", key=None, subprotocols=(), clock=None, **more
+):
+    async with both(**ANY, **more) as (up, gw):
+        if clock is not None:
+            gw.world.clock = clock
         peer = Peer(*greeting)
         up._converse = peer.converse
         headers = {"authorization": f"Bearer lsk_{key}"} if key else {}
-        client = await gw.client.ws_connect(gw.url + target, headers=headers, max_msg_size=0)
+        client = await gw.client.ws_connect(
+            gw.url + target, headers=headers, protocols=subprotocols, max_msg_size=0
+        )
         await until(lambda: peer.ws is not None)
         try:
             yield peer, client, gw
@@ -231,6 +239,22 @@ def test_a_predecessor_that_is_gone_is_rewritten_and_nothing_else_is():
     run(work())
 
 
+def test_a_create_behind_what_is_gone_goes_behind_what_is_there_and_is_counted():
+    async def work():
+        async with connected() as (peer, client, gw):
+            await peer.say(added({"id": "a", "type": "message"}), deleted("a"))
+            for _ in range(2):
+                await hear(client)
+            frame = '{"type":"conversation.item.create","previous_item_id":"a","item":{"x": 1}}'
+            await client.send_str(frame)
+            await until(lambda: peer.heard)
+            assert peer.heard == [frame.replace('"a"', '"root"')]
+            page = gw.world.metrics.exposition()[0].decode()
+            assert 'lockstitch_realtime_total{what="create_redirected"} 1.0' in page
+
+    run(work())
+
+
 def test_the_guard_of_a_key_turns_it_off():
     async def work():
         async with connected(key="a", keys=keys("a", guard="off")) as (peer, client, _):
@@ -252,7 +276,10 @@ def test_the_upstream_is_the_first_that_has_the_model():
             provider() as one,
             provider() as two,
             gateway(
-                upstream(one, "one", models=("gpt-4*",)), upstream(two, "two", models=("gpt-rt*",))
+                upstream(one, "chat", apis=("chat",), transport="both"),
+                upstream(one, "http", transport="http"),
+                upstream(one, "one", models=("gpt-4*",), transport="both"),
+                upstream(two, "two", models=("gpt-rt*",), transport="websocket"),
             ) as gw,
         ):
             peers = []
@@ -268,6 +295,7 @@ def test_the_upstream_is_the_first_that_has_the_model():
             status, body = await handshake(gw, "/v1/realtime?model=other")
             assert status == 404
             assert b"model_not_found" in body
+            assert len(peers[0].targets + peers[1].targets) == 3
 
     run(work())
 
@@ -297,9 +325,109 @@ def test_a_key_is_needed_and_does_not_go_on():
     run(work())
 
 
+async def ending(client):
+    end = await client.receive(timeout=5)
+    assert end.type is WSMsgType.CLOSE, end
+    return end.data, end.extra
+
+
+@pytest.mark.parametrize("target", ["/realtime?model=m", "/anything"])
+def test_a_key_that_is_taken_back_ends_what_passes_for_it(target):
+    async def work():
+        both_keys = keys("a", "b")
+        async with connected(target=target, key="a", keys=both_keys) as (peer, client, gw):
+            gw.world.reload(replace(gw.world.config, keys=both_keys[:1]))
+            await client.send_str("still there")
+            await until(lambda: peer.heard)
+            gw.world.reload(replace(gw.world.config, keys=both_keys[1:]))
+            code, why = await ending(client)
+            assert code == 1008
+            assert "taken back, or has expired" in why
+            await until(lambda: peer.open == 0)
+            assert gw.world.passing == set()
+
+    run(work())
+
+
+def test_a_key_that_expires_ends_what_passes_for_it():
+    async def work():
+        now = 1000.0
+        expiring = keys("a", expires=1000.1)
+        async with connected(key="a", keys=expiring, clock=lambda: now) as (peer, client, _):
+            await peer.say("hello")
+            assert await hear(client) == "hello"
+            now = 1000.1
+            assert (await ending(client))[0] == 1008
+
+    run(work())
+
+
+def test_a_key_whose_time_is_shortened_ends_what_passes_for_it_then():
+    async def work():
+        now = 1000.0
+        expiring = keys("a", expires=5000.0)
+        async with connected(key="a", keys=expiring, clock=lambda: now) as (_, client, gw):
+            gw.world.reload(replace(gw.world.config, keys=keys("a", expires=1000.1)))
+            now = 2000.0
+            assert (await ending(client))[0] == 1008
+
+    run(work())
+
+
+def test_keys_where_there_were_none_end_what_passes_without_one():
+    async def work():
+        async with connected() as (_, client, gw):
+            gw.world.reload(replace(gw.world.config, keys=keys("a")))
+            assert (await ending(client))[0] == 1008
+
+    run(work())
+
+
+def test_a_key_that_is_taken_back_ends_also_what_waits_for_an_upstream_that_does_not_read():
+    async def work():
+        limits = Limits(unread_bytes=20_000)
+        async with connected(key="a", keys=keys("a"), limits=limits) as (peer, client, gw):
+            peer.listening.clear()
+            await client.send_str("wakes it up")
+            (between,) = gw.world.passing
+            while not between.is_full(limits.unread_bytes):
+                await client.send_str("x" * 1_000_000)
+                await asyncio.sleep(0)
+            gw.world.reload(replace(gw.world.config, keys=keys("b")))
+            assert (await ending(client))[0] == 1008
+            peer.listening.set()
+
+    run(work())
+
+
+def test_a_page_shows_its_key_in_a_subprotocol_and_it_does_not_go_on(caplog):
+    logs.configure(LogSettings())
+    shown = "openai-insecure-api-key.lsk_a"
+
+    async def work():
+        async with connected(subprotocols=("realtime", shown), keys=keys("a")) as (
+            peer,
+            client,
+            gw,
+        ):
+            assert client.protocol == "realtime"
+            assert "lsk_a" not in str(peer.headers)
+            alone = await handshake(gw, "/v1/realtime", "sec-websocket-protocol: realtime")
+            assert alone[0] == 401
+        async with connected(subprotocols=(shown,), keys=keys("a")) as (peer, client, _):
+            assert client.protocol is None
+            assert "lsk_a" not in str(peer.headers)
+        async with connected(subprotocols=("realtime", shown)) as (peer, _, _):
+            assert "Bearer lsk_a" in peer.headers[0].values()
+
+    with caplog.at_level("DEBUG"):
+        run(work())
+    assert "lsk_a" not in caplog.text
+
+
 def test_an_upstream_that_refuses_is_told_in_its_own_words():
     async def work():
-        async with both() as (up, gw):
+        async with both(**ANY) as (up, gw):
 
             async def no(request):
                 return web.Response(status=403, body=b"not you")
@@ -312,7 +440,7 @@ def test_an_upstream_that_refuses_is_told_in_its_own_words():
 
 def test_an_upstream_that_is_not_there_is_said_to_be_so():
     async def work():
-        async with both(up_url="http://127.0.0.1:1/v1") as (_, gw):
+        async with both(up_url="http://127.0.0.1:1/v1", **ANY) as (_, gw):
             assert (await handshake(gw, "/v1/realtime?model=m"))[0] == 502
 
     run(work())
@@ -367,7 +495,7 @@ def test_a_binary_frame_ends_it():
 
 def test_an_upstream_that_closes_at_once_is_heard_to_its_end():
     async def work():
-        async with both() as (up, gw):
+        async with both(**ANY) as (up, gw):
 
             async def brief(request):
                 ws = web.WebSocketResponse()

@@ -19,6 +19,12 @@ SECONDS = 20.0
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
+def close_frame(code: int, reason: str = "") -> bytes:
+    """A server's goodbye, as RFC 6455 has it."""
+    payload = code.to_bytes(2) + reason.encode()
+    return bytes([0x88, len(payload)]) + payload
+
+
 class Heard:
     """Listens, and keeps everything."""
 

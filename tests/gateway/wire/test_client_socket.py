@@ -12,9 +12,8 @@ from websockets.asyncio.client import connect
 
 from lockstitch.gateway.wire.client_socket import ClientSocket
 from lockstitch.gateway.wire.flow import Flow
-from lockstitch.gateway.wire.frames import close_frame
 from lockstitch.gateway.wire.outlet import HIGH_WATER_BYTES
-from tests.gateway.wire.playing import Paused, app_serving, deaf_client
+from tests.gateway.wire.playing import Paused, app_serving, close_frame, deaf_client
 from tests.gateway.wire.test_frames import LENGTHS
 
 UPGRADE = (

@@ -11,7 +11,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from lockstitch.gateway.wire.frames import LARGEST_REASON_BYTES, close_frame, text_frame
+from lockstitch.gateway.wire.frames import text_frame
+from tests.gateway.wire.playing import close_frame
 
 # Around both places where the form of the length changes.
 LENGTHS = [0, 1, 124, 125, 126, 127, 65534, 65535, 65536, 65537, 1_000_000]
@@ -66,17 +67,3 @@ def test_every_length_comes_back_from_picows_over_a_socket():
         return listener.got
 
     assert asyncio.run(read()) == [*(b"x" * length for length in LENGTHS), b"fin"]
-
-
-@given(code=st.sampled_from([1000, 1001, 1011, 3000, 4999]), reason=st.text(max_size=200))
-def test_a_reason_is_cut_between_two_characters(code, reason):
-    frame = close_frame(code, reason)
-    assert frame[0] == 0x88
-    assert frame[1] == len(frame) - 2 <= 125
-    assert int.from_bytes(frame[2:4]) == code
-    sent = frame[4:].decode()
-    assert (
-        len(frame[4:]) > LARGEST_REASON_BYTES - 4
-        or sent == reason.encode("utf-8", "replace").decode()
-    )
-    assert reason.encode("utf-8", "replace").decode().startswith(sent)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from websockets.asyncio.server import serve
 
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.wire.frames import close_frame, text_frame
+from lockstitch.gateway.wire.frames import text_frame
 from lockstitch.gateway.wire.heads import Unwritable
 from lockstitch.gateway.wire.socket_line import HandshakeRefused, SocketLimits, open_socket
-from tests.gateway.wire.playing import serving
+from tests.gateway.wire.playing import close_frame, serving
 
 
 class Frames:

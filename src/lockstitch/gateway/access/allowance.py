@@ -20,9 +20,7 @@ BUSY_SECONDS: Final = 1.0
 class Exhausted(Struct, frozen=True, kw_only=True):
     """A key may ask for nothing now."""
 
-    key: str
     of: Literal["requests_per_minute", "concurrent"]
-    limit: int
     retry_after: float
     """Seconds until it is worth asking again."""
 
@@ -41,16 +39,12 @@ class Bucket:
     def take(self, key: Key, now: float) -> Exhausted | None:
         """Begin a request, if the limits of the key allow it."""
         if key.concurrent is not None and self.running >= key.concurrent:
-            return Exhausted(
-                key=key.name, of="concurrent", limit=key.concurrent, retry_after=BUSY_SECONDS
-            )
+            return Exhausted(of="concurrent", retry_after=BUSY_SECONDS)
         if key.requests_per_minute is not None:
             self._refill(key.requests_per_minute, now)
             if self.filled < 1:
                 return Exhausted(
-                    key=key.name,
                     of="requests_per_minute",
-                    limit=key.requests_per_minute,
                     retry_after=(1 - self.filled) * 60 / key.requests_per_minute,
                 )
             self.filled -= 1

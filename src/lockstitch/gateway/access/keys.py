@@ -21,6 +21,11 @@ LONGEST_KEY_CHARACTERS: Final = 1024
 """More is no key of ours, and need not be hashed."""
 
 
+KEY_SUBPROTOCOL: Final = "openai-insecure-api-key."
+"""Pages cannot set headers of a WebSocket: OpenAI's client for browsers offers a subprotocol that
+is the key behind these words."""
+
+
 def new_key() -> str:
     """A key that nobody has."""
     return PREFIX + secrets.token_urlsafe(KEY_BYTES)
@@ -35,12 +40,20 @@ def hash_of(key: str) -> str:
 
 
 def presented(headers: Headers | Mapping[str, str]) -> str | None:
-    """The key that a request shows, as clients of OpenAI or of Anthropic do."""
+    """The key that a request shows, as clients of OpenAI, of Anthropic or in a browser do."""
     authorization = first(headers, "authorization")
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
         return key.strip() or None if scheme.lower() == "bearer" else None
-    return first(headers, "x-api-key") or None
+    return first(headers, "x-api-key") or in_subprotocol(headers)
+
+
+def in_subprotocol(headers: Headers | Mapping[str, str]) -> str | None:
+    """The key that a page shows when it opens a WebSocket."""
+    offered = (first(headers, "sec-websocket-protocol") or "").split(",")
+    shown = (one.strip() for one in offered)
+    keys = (one.removeprefix(KEY_SUBPROTOCOL) for one in shown if one.startswith(KEY_SUBPROTOCOL))
+    return next(keys, None) or None
 
 
 class Keyring:

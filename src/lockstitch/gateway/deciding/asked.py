@@ -16,6 +16,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from lockstitch.core.errors import LockstitchError
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import UNREADABLE
+from lockstitch.gateway.events import fields_of
 
 Value = TypeVar("Value")
 
@@ -50,9 +52,6 @@ class NotARequest(LockstitchError, ValueError):
 
 CREATE_FRAME: Final = "response.create"
 _CREATE_FRAME_RAW: Final = b'"response.create"'
-
-fields_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-"""The fields of a JSON object, each value as it came."""
 
 _list = msgspec.json.Decoder(list[Any])
 _raw_list = msgspec.json.Decoder(list[Raw])
@@ -115,7 +114,7 @@ class Asked(Struct, kw_only=True, eq=False):
             raise wrong_type(name, "a list" if name == "messages" else "a text or a list of items")
         try:
             items: list[Any] = _list.decode(given)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise NotARequest(f"Invalid '{name}': {error}.", param=name) from None
         for n, item in enumerate(items):
             if not isinstance(item, dict):
@@ -135,7 +134,7 @@ class Asked(Struct, kw_only=True, eq=False):
         MCP server that nobody is asked about?"""
         try:
             tools = msgspec.json.decode(self.fields.get("tools", b"null"))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return False
         return isinstance(tools, list) and any(_acts(tool) for tool in tools)
 
@@ -314,7 +313,7 @@ def value_of(fields: Mapping[str, Raw], name: str, kind: type[Value], words: str
 def _decoded(raw: bytes, kind: type[Value], name: str, words: str) -> Value:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise wrong_type(name, words) from None
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
-from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.deciding.asked import NotARequest, fields_of, value_of, wrong_type
+from lockstitch.dialects.reading import UNREADABLE, decoded
+from lockstitch.gateway.deciding.asked import NotARequest, value_of, wrong_type
 from lockstitch.gateway.deciding.listing import type_of
+from lockstitch.gateway.events import fields_of
 
 MOST_ITEMS_AT_ONCE: Final = 20
 MOST_METADATA_PAIRS: Final = 16
@@ -37,7 +37,7 @@ def read_body(body: bytes) -> ConversationBody:
     try:
         fields = fields_of(body) if body.strip() else {}
         body.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise NotARequest("The body is not a JSON object in UTF-8. Send one.") from None
     return ConversationBody(items=_items(fields), metadata=_metadata(fields))
 

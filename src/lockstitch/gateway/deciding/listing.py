@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.asked import NotARequest, wrong_type
 from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.events import changed
@@ -98,7 +99,7 @@ def _peek(item: bytes) -> _Peeked:
     """What is read of an item. Raises `NotAnItem`."""
     try:
         return _peeked.decode(item)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise NotAnItem(f"Not a wire item: {error}. Pass the bytes of one JSON object.") from None
 
 

@@ -20,17 +20,32 @@ def can_be_found(sent: Sequence[Wire]) -> bool:
     return bool(_keys(sent, Part.OUTPUT))
 
 
-def is_absent(sent: Sequence[Wire], listed: Sequence[Wire]) -> bool:
-    """Is it proven that these items are not in a conversation that lists those?
+def is_absent(sent: Sequence[Wire], listed: Sequence[Wire], *, more: bool) -> bool:
+    """Is it proven that these items are not in a conversation that lists those, and ``more``?
 
     It is, if the calls are listed that they answer, and none of the answers. A listing that does
-    not have the calls is too short, or too old, to prove anything."""
+    not have the calls is too short, or too old, to prove anything; so is one that may go on with
+    what is newer."""
     answered = _keys(sent, Part.OUTPUT)
     return (
         bool(answered)
         and answered <= _keys(listed, Part.CALL)
         and not answered & _keys(listed, Part.OUTPUT)
+        and (not more or _is_newest_first(listed))
     )
+
+
+def _is_newest_first(listed: Iterable[Wire]) -> bool:
+    """Is an output listed before any call of its id? There are upstreams that list the oldest
+    first, whatever they are asked for."""
+    called: set[str | None] = set()
+    for item in listed:
+        for one in _RESPONSES.read(item):
+            if one.part is Part.CALL:
+                called.add(one.key)
+            elif one.part is Part.OUTPUT and one.key not in called:
+                return True
+    return False
 
 
 def _keys(items: Iterable[Wire], part: Part) -> set[str]:

@@ -5,7 +5,7 @@ connection. Of an id that it has not seen nothing is known, and what names it pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -13,7 +13,6 @@ from msgspec import Struct
 from lockstitch.gateway.deciding import realtime_frames as frames
 from lockstitch.gateway.deciding.realtime_calls import Calls
 from lockstitch.gateway.deciding.realtime_frames import ClientFrame, Item, ServerFrame
-from lockstitch.gateway.events import changed
 from lockstitch.mirror import Mirror
 
 MOST_HELD: Final = 256
@@ -24,13 +23,20 @@ MOST_HELD_BYTES: Final = 256 * 1024
 """All of them together. A delete has about 100 bytes."""
 
 MOST_ITEMS: Final = 20_000
-"""Items that the mirror of one connection takes in; each costs about 1 KB, also when it is
-deleted. A session lives for an hour, and nobody says five things a second. What comes later is not
-known, and passes."""
+"""Items that the mirror of one connection takes in; each costs about 700 bytes while it lives. A
+session lives for an hour, and nobody says five things a second. What comes later is not known, and
+passes."""
 
 MOST_TOMBSTONES: Final = 2048
 """Deleted items, the newest, whose place is known. An event that names one comes soon after; a
 summary deletes some thousand items while a response is on its way. The mirror keeps no fewer."""
+
+MOST_OWN: Final = 1024
+"""Deletes of the gateway's own, the newest, whose refusal is known for what it is. It comes soon
+after, or not."""
+
+HEAD: Final = "root"
+"""How a client's create names the head, where an event has null."""
 
 IN_FLIGHT_CODE: Final = "item_delete_call_in_flight"
 NO_CALL_CODE: Final = "invalid_tool_call_id"
@@ -45,6 +51,12 @@ class Rewrite(Struct, frozen=True):
     """The client gets this instead: the same event with a predecessor that is there."""
 
     event: bytes
+
+
+class Redirect(Struct, frozen=True):
+    """The provider gets this instead: the client's create behind an item that is there."""
+
+    frame: bytes
 
 
 class LeaveOut(Struct, frozen=True):
@@ -79,7 +91,9 @@ class DeleteOutput(Struct, frozen=True):
     frame: bytes
 
 
-Step: TypeAlias = Pass | Rewrite | LeaveOut | Hold | Drop | Refuse | CarryOut | DeleteOutput
+Step: TypeAlias = (
+    Pass | Rewrite | Redirect | LeaveOut | Hold | Drop | Refuse | CarryOut | DeleteOutput
+)
 Steps: TypeAlias = tuple[Step, ...]
 
 PASSING: Final[Steps] = (Pass(),)
@@ -112,8 +126,10 @@ class RealtimeConversation:
         self._carried_out: dict[str, str | None] = {}
         """Calls whose outputs follow them, once the provider says that they are deleted; with the
         client's event id."""
-        self._own: set[str] = set()
-        """Event ids of deletes of our own."""
+        self._own: dict[str, str] = {}
+        """The item of each delete of our own, by event id, the oldest first."""
+        self._leaving: set[str] = set()
+        """Items with such a delete on its way."""
         self._said = 0
 
     def __repr__(self) -> str:
@@ -133,7 +149,7 @@ class RealtimeConversation:
         if frame.type == frames.DELETE and self._calls.in_flight(frame.item_id or ""):
             return self._delete(frame, payload, now)
         if frame.type == frames.CREATE and frame.item is not None:
-            return self._create(frame.item, frame.event_id)
+            return self._create(frame, frame.item, payload)
         return PASSING
 
     def _delete(self, frame: ClientFrame, payload: bytes, now: float) -> Steps:
@@ -149,20 +165,29 @@ class RealtimeConversation:
         self._held_bytes += len(payload)
         return (Hold(),)
 
-    def _create(self, item: Item, event_id: str | None) -> Steps:
+    def _create(self, frame: ClientFrame, item: Item, payload: bytes) -> Steps:
         key = item.call_id
-        if key is None:
-            return PASSING
-        if item.type == frames.CALL:
+        if key is not None and item.type == frames.CALL:
             self._calls.asked_for(key)
-        elif item.type == frames.OUTPUT and self._calls.is_gone(key):
+        elif key is not None and item.type == frames.OUTPUT and self._calls.is_gone(key):
             message = (
                 f"Tool call ID '{key}' not found in conversation: the call was deleted. "
                 "Create the call again before its output, or leave both out."
             )
-            answer = self._error(event_id, code=NO_CALL_CODE, message=message)
+            answer = self._error(frame.event_id, code=NO_CALL_CODE, message=message)
             return (Refuse(answer),)
-        return PASSING
+        instead = self._place_of(frame.previous_item_id)
+        moved = None if instead is None else frames.behind(payload, instead)
+        return PASSING if moved is None else (Redirect(moved),)
+
+    def _place_of(self, previous: str | None) -> str | None:
+        """What a create behind this item goes behind instead; None if that is not to be changed."""
+        found = previous
+        while found is not None and (found in self._leaving or found in self._tombstones):
+            if not self._mirror.has_place(found):
+                return None
+            found = self._mirror.before(found) or HEAD
+        return None if found == previous else found
 
     def expire(self, now: float) -> Steps:
         """Deletes that have been held for long enough are dropped: their calls are in flight."""
@@ -184,13 +209,14 @@ class RealtimeConversation:
         return (event, *deletes) if deletes or not isinstance(event, Pass) else PASSING
 
     def _refused(self, event_id: str) -> Steps:
-        for item_id, asked in self._carried_out.items():
+        for call, asked in self._carried_out.items():
             if asked == event_id:
-                del self._carried_out[item_id]  # the call stays, and so does its output
+                del self._carried_out[call]  # the call stays, and so does its output
                 break
-        if event_id in self._own:
+        own = self._own.pop(event_id, None)
+        if own is not None:
             # Somebody was quicker. The client asked for nothing here that could be refused.
-            self._own.discard(event_id)
+            self._leaving.discard(own)
             return (LeaveOut(),)
         return PASSING
 
@@ -200,7 +226,7 @@ class RealtimeConversation:
         if frame.type in frames.TELLING:
             self._told(frame)
         elif frame.type == frames.DELETED and frame.item_id is not None:
-            return self._deleted(frame.item_id, frame.event_id)
+            return self._deleted(frame.item_id)
         elif frame.item is not None and frame.type.startswith("response."):
             if frame.response_id is not None and frame.type == frames.OUTPUT_ADDED:
                 calls.is_said_by(frame.response_id, frame.item)
@@ -216,12 +242,12 @@ class RealtimeConversation:
         is_new = self._mirror.get(item.id) is None
         if is_new and self._entered >= MOST_ITEMS:
             return
-        # Order and pairs are all that is asked of it: what items say stays out of memory.
+        # Order and pairs are all that is asked of it: what items say stays out of memory. No event
+        # ids: each event comes once here, and there are providers that give one id to many.
         known = {"id": item.id, "type": item.type, "status": item.status, "call_id": item.call_id}
         self._mirror.apply(
             {
                 "type": frame.type,
-                "event_id": frame.event_id,
                 "previous_item_id": frame.previous_item_id,
                 "item": {name: value for name, value in known.items() if value is not None},
             }
@@ -229,14 +255,19 @@ class RealtimeConversation:
         if self._mirror.get(item.id) is not None:
             self._entered += is_new
             self._tombstones.pop(item.id, None)
-            self._calls.told(item)
+            self._calls.told(item, self._in_front_of(item.id))
 
-    def _deleted(self, item_id: str, event_id: str | None) -> Steps:
+    def _in_front_of(self, item_id: str) -> Iterator[str]:
+        found = self._mirror.before(item_id)
+        while found is not None:
+            yield found
+            found = self._mirror.before(found)
+
+    def _deleted(self, item_id: str) -> Steps:
+        self._leaving.discard(item_id)
         if self._mirror.get(item_id) is None:
             return ()
-        event = {"type": frames.DELETED, "event_id": event_id, "item_id": item_id}
-        if not self._mirror.apply(event):
-            return ()
+        self._mirror.apply({"type": frames.DELETED, "item_id": item_id})
         self._bury(item_id)
         outputs = self._calls.outputs_of(item_id)
         self._calls.deleted(item_id)
@@ -264,12 +295,17 @@ class RealtimeConversation:
 
     def _for_client(self, frame: ServerFrame, payload: bytes) -> Pass | Rewrite:
         previous = frame.previous_item_id
-        if previous is None or previous not in self._tombstones:
+        if (
+            previous is None
+            or previous not in self._tombstones
+            or not self._mirror.has_place(previous)
+        ):
             return Pass()
         surviving = self._mirror.surviving(previous)
         if frame.item is not None and surviving == frame.item.id:
             return Pass()  # it was there before what it is said to follow
-        return Rewrite(changed(payload, {"previous_item_id": surviving}))
+        event = frames.behind(payload, surviving)
+        return Pass() if event is None else Rewrite(event)
 
     # --- what is made here -----------------------------------------------------------------------
 
@@ -290,7 +326,10 @@ class RealtimeConversation:
 
     def _own_delete(self, item_id: str) -> DeleteOutput:
         own = self._event_id("delete")
-        self._own.add(own)
+        self._own[own] = item_id
+        self._leaving.add(item_id)
+        if len(self._own) > MOST_OWN:
+            del self._own[next(iter(self._own))]
         return DeleteOutput(frames.delete_of(item_id, own))
 
     def _error(self, event_id: str | None, *, code: str, message: str) -> bytes:

@@ -6,13 +6,17 @@ if the output is deleted before the call is. So is one that was cut short."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
 from lockstitch.gateway.deciding.realtime_frames import CALL, OUTPUT, Item
 
-UNFINISHED = "in_progress"
-CUT_SHORT = "incomplete"
+UNFINISHED: Final = "in_progress"
+CUT_SHORT: Final = "incomplete"
+
+MOST_BEING_SAID: Final = 1024
+"""Calls of responses that go on. Of more than these we have missed the ends."""
 
 
 class _Call(Struct, eq=False):
@@ -41,8 +45,10 @@ class Calls:
         self._answers: dict[str, _Call | None] = {}
         """Each output that lives, and the call that it answers."""
         self._gone: set[str] = set()
-        self._saying: dict[str, set[str]] = {}
-        """The calls of each response that goes on."""
+        self._asked_for: set[str] = set()
+        """Call ids that were used, and that the client creates a call with again."""
+        self._said_by: dict[str, str] = {}
+        """Calls that are being said, the oldest first, each with its response."""
 
     def __repr__(self) -> str:
         waiting = sum(call.in_flight for call in self._calls.values())
@@ -59,13 +65,13 @@ class Calls:
         return () if call is None else tuple(call.outputs)
 
     def is_gone(self, key: str) -> bool:
-        """Was the call with this call id deleted, and is there no other?"""
-        return key in self._gone
+        """Was the call with this call id deleted, and is there no other, nor on its way?"""
+        return key in self._gone and key not in self._asked_for
 
     # --- what is heard ---------------------------------------------------------------------------
 
-    def told(self, item: Item) -> None:
-        """The conversation has this item."""
+    def told(self, item: Item, in_front: Iterable[str] = ()) -> None:
+        """The conversation has this item; ``in_front`` are those before it, the nearest first."""
         if item.id is None or item.call_id is None:
             return
         if item.type == CALL:
@@ -73,7 +79,7 @@ class Calls:
                 self._enter(_Call(item.id, item.call_id))
             self.told_further(item)
         elif item.type == OUTPUT and item.id not in self._answers:
-            self._answer(item.id, item.call_id)
+            self._answer(item.id, item.call_id, in_front)
 
     def told_further(self, item: Item) -> None:
         """A response says this of an item; one out of band is in no conversation."""
@@ -86,12 +92,15 @@ class Calls:
     def is_said_by(self, response: str, item: Item) -> None:
         """This response is saying this item."""
         if item.type == CALL and item.id is not None:
-            self._saying.setdefault(response, set()).add(item.id)
+            self._said_by[item.id] = response
+            if len(self._said_by) > MOST_BEING_SAID:
+                del self._said_by[next(iter(self._said_by))]
 
     def response_ended(self, response: str, output: Iterable[Item]) -> None:
         for item in output:
             self.told_further(item)
-        for item_id in self._saying.pop(response, ()):
+        for item_id in [one for one, by in self._said_by.items() if by == response]:
+            del self._said_by[item_id]
             call = self._calls.get(item_id)
             if call is not None and not call.said:
                 call.cut_short = True  # whatever its status was last said to be
@@ -110,19 +119,31 @@ class Calls:
             self._gone.add(call.key)
 
     def asked_for(self, key: str) -> None:
-        """The client creates a call with this call id: whether it is there is not known."""
-        self._gone.discard(key)
+        """The client creates a call with this call id: whether it is there is not known until the
+        provider tells of it, also if one that had the id before is deleted meanwhile."""
+        if key in self._by_key or key in self._gone:
+            self._asked_for.add(key)
 
     def _enter(self, call: _Call) -> None:
         self._calls[call.item_id] = call
         self._by_key.setdefault(call.key, []).append(call)
         self._gone.discard(call.key)
+        self._asked_for.discard(call.key)
 
-    def _answer(self, item_id: str, key: str) -> None:
-        # Models use a call id again in a later round: the first output answers the first call.
+    def _answer(self, item_id: str, key: str, in_front: Iterable[str]) -> None:
         calls = self._by_key.get(key)
-        call = next((one for one in calls if not one.answered), calls[-1]) if calls else None
+        call = self._answered_by(calls, in_front) if calls else None
         self._answers[item_id] = call
         if call is not None:
             call.answered = True
             call.outputs.append(item_id)
+
+    def _answered_by(self, calls: list[_Call], in_front: Iterable[str]) -> _Call:
+        # Models use a call id again in a later round: the first output answers the first call.
+        call = next((one for one in calls if not one.answered), calls[-1])
+        if any(one.answered and not one.outputs for one in calls):
+            # It may take the place of one that was deleted: it is its that it stands behind.
+            known = {one.item_id: one for one in calls}
+            nearest = next((known[one] for one in in_front if one in known), call)
+            return nearest if nearest.answered and not nearest.outputs else call
+        return call

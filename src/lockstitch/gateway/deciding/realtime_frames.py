@@ -6,10 +6,14 @@ frame is decided in `realtime`."""
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from lockstitch.dialects.reading import UNREADABLE
+from lockstitch.gateway.events import changed
 
 CREATE: Final = "conversation.item.create"
 DELETE: Final = "conversation.item.delete"
@@ -66,6 +70,7 @@ class ClientFrame(Struct):
     type: str = ""
     event_id: str | None = None
     item_id: str | None = None
+    previous_item_id: str | None = None
     item: Item | None = None
 
 
@@ -73,7 +78,6 @@ class ServerFrame(Struct):
     """What is read of the provider's event."""
 
     type: str = ""
-    event_id: str | None = None
     item_id: str | None = None
     previous_item_id: str | None = None
     item: Item | None = None
@@ -86,7 +90,6 @@ _client: Final = msgspec.json.Decoder(ClientFrame).decode
 _server: Final = msgspec.json.Decoder(ServerFrame).decode
 _typed: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([^"\\]*)"').match
 _WATCHED: Final = frozenset(named.encode() for named in WATCHED)
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def from_client(payload: bytes) -> ClientFrame | None:
@@ -95,8 +98,8 @@ def from_client(payload: bytes) -> ClientFrame | None:
         return None
     try:
         return _client(payload)
-    except _UNREADABLE:
-        return None  # the provider tells what is wrong with it
+    except UNREADABLE:
+        return _loosely(ClientFrame, _mended(payload))
 
 
 def _may_name_items(payload: bytes) -> bool:
@@ -113,11 +116,68 @@ def from_upstream(payload: bytes) -> ServerFrame | None:
     named = _typed(payload)
     if named is not None and named[1] not in _WATCHED:
         return None
+    frame: ServerFrame | None
     try:
         frame = _server(payload)
-    except _UNREADABLE:
+    except UNREADABLE:
+        frame = _loosely(ServerFrame, _mended(payload))
+    return frame if frame is not None and frame.type in WATCHED else None
+
+
+# --- frames that are not quite right -------------------------------------------------------------
+# Providers and clients take more than we can read: half a character that somebody cut in two, a
+# field of another type. What can be read of such a frame counts all the same; a call whose output
+# went unheard would be in flight for ever.
+
+_escaped_half: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+_Read = TypeVar("_Read", ClientFrame, ServerFrame, Item, Response, Refused)
+
+
+def _mended(payload: bytes) -> bytes:
+    """A frame that says something else, but in whole characters. Ids and types have no others."""
+    whole = payload.decode("utf-8", "replace").encode()
+    return _escaped_half.sub(b"?", whole.replace(rb"\\", b"??"))
+
+
+def _by_field(kind: type[Struct]) -> type[Struct]:
+    unread = [(field.name, Raw, Raw(b"null")) for field in msgspec.structs.fields(kind)]
+    return msgspec.defstruct(f"{kind.__name__}ByField", unread)
+
+
+_BY_FIELD: Final = {
+    kind: msgspec.json.Decoder(_by_field(kind))
+    for kind in (ClientFrame, ServerFrame, Item, Response, Refused)
+}
+_INNER: Final = {"item": Item, "response": Response, "error": Refused}
+
+
+def _loosely(kind: type[_Read], payload: bytes | Raw) -> _Read | None:
+    """What can be read, each field by itself; of a list nothing is."""
+    try:
+        fields = msgspec.structs.asdict(_BY_FIELD[kind].decode(payload))
+    except UNREADABLE:
+        return None  # it is no JSON, and whoever gets it tells what is wrong with it
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        with suppress(*UNREADABLE):
+            inner = _INNER.get(name)
+            found[name] = _text(value) if inner is None else _loosely(inner, value)
+    return kind(**found)
+
+
+_text: Final = msgspec.json.Decoder(str).decode
+
+
+# --- frames that are made here -------------------------------------------------------------------
+
+
+def behind(payload: bytes, previous: str | None) -> bytes | None:
+    """The same frame with this predecessor; None if not all of its names can be read."""
+    try:
+        return changed(payload, {"previous_item_id": previous})
+    except UNREADABLE:
         return None
-    return frame if frame.type in WATCHED else None
 
 
 def delete_of(item_id: str, event_id: str) -> bytes:

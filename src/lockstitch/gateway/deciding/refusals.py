@@ -16,8 +16,8 @@ from msgspec import Raw, Struct
 from lockstitch.core import families, rules
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
-from lockstitch.gateway.deciding.asked import Api, NotARequest, fields_of
-from lockstitch.gateway.events import ERROR, FAILED, as_sse
+from lockstitch.gateway.deciding.asked import Api, NotARequest
+from lockstitch.gateway.events import ERROR, FAILED, as_sse, fields_of
 
 INVALID: Final = "invalid_request_error"
 

@@ -20,6 +20,7 @@ from lockstitch.gateway.deciding.realtime import (
     LeaveOut,
     Pass,
     RealtimeConversation,
+    Redirect,
     Refuse,
     Rewrite,
     Step,
@@ -31,6 +32,11 @@ from lockstitch.gateway.wire import ClientSocket, Flow, HandshakeRefused, Upstre
 from lockstitch.gateway.world import Caller, World
 
 ONLY_TEXT: Final = "The gateway passes text frames only."
+NO_KEY: Final = "The key of this connection was taken back, or has expired."
+
+SUBPROTOCOLS: Final = ("realtime",)
+"""Browsers show their key in another one beside it (`access.keys`), and take it for a failure if
+none is agreed on."""
 
 LOOK_SECONDS: Final = 0.05
 """How often a side that does not read is looked at, while the client is not read."""
@@ -42,6 +48,7 @@ COUNTED: Final[dict[type[Step], str]] = {
     DeleteOutput: "output_deleted",
     Refuse: "output_refused",
     Rewrite: "predecessor_rewritten",
+    Redirect: "create_redirected",
 }
 """What is counted, and noted in the log."""
 
@@ -75,6 +82,7 @@ async def joined(
             largest_message=limits.body_bytes,
             high_water=limits.unread_bytes,
             low_water=limits.unread_bytes // 4,
+            subprotocols=SUBPROTOCOLS,
         )
     except BaseException:
         line.leave()
@@ -84,6 +92,8 @@ async def joined(
     flow.follow(line)
     line.resume()
     world.running.add(between)
+    world.passing.add(between)
+    between.look_at_key()
     try:
         async for message in client.socket:
             if message.type is WSMsgType.BINARY:
@@ -91,10 +101,11 @@ async def joined(
             elif message.type is WSMsgType.TEXT and line.usable:
                 between.said(bytes(message.data))
                 # A client is read no faster than its upstream reads.
-                while between.is_full(limits.unread_bytes):
+                while between.is_full(limits.unread_bytes) and not client.ended:
                     await asyncio.sleep(LOOK_SECONDS)
     finally:
         world.running.discard(between)
+        world.passing.discard(between)
         flow.stop()
         between.end()
         await line.close()
@@ -107,6 +118,7 @@ class _Between:
     def __init__(
         self, world: World, caller: Caller, conversation: RealtimeConversation | None
     ) -> None:
+        self._world = world
         self._metrics = world.metrics
         self._caller = caller
         self._conversation = conversation
@@ -114,6 +126,7 @@ class _Between:
         self._client: ClientSocket
         self._upstream: UpstreamSocket
         self._timer: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
         self._done: Counter[str] = Counter()
         self._answered = False
@@ -129,8 +142,9 @@ class _Between:
 
     def end(self) -> None:
         """One side has gone: what is held is held for nobody."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
         self._metrics.events.inc(self._caller.events)
         for what, times in self._done.items():
             self._caller.note(f"{what}: {times}")
@@ -138,6 +152,20 @@ class _Between:
     def stop(self, why: str) -> None:
         """The gateway ends it."""
         self.closed(WSCloseCode.GOING_AWAY, why)
+
+    def look_at_key(self) -> None:
+        """End it if its key is no more; otherwise look again when the key expires."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        world = self._world
+        key = world.key_of(self._caller.headers)
+        if not world.may_ask(key):
+            self._caller.note("the key is no more")
+            self.closed(WSCloseCode.POLICY_VIOLATION, NO_KEY)
+        elif key is not None and key.expires is not None:
+            left = key.expires - world.clock()
+            self._expiry = self._loop.call_later(left, self.look_at_key)
 
     # --- the client --------------------------------------------------------------------------
 
@@ -191,7 +219,7 @@ class _Between:
                 case Drop(answer=answer) | Refuse(answer=answer):
                     self._answered = True
                     self._tell(answer)
-                case CarryOut(frame=frame) | DeleteOutput(frame=frame):
+                case Redirect(frame=frame) | CarryOut(frame=frame) | DeleteOutput(frame=frame):
                     if self._upstream.usable:
                         self._upstream.send(frame)
                 case Hold() | LeaveOut():

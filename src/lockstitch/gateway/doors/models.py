@@ -8,18 +8,15 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding.passing import asking_of, fetched, passed, refused, told_json
+from lockstitch.gateway.responding.passing import asking_of, fetched, passed, told_json
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 
 
 async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
     """The models that this key may use, of all upstreams."""
-    upstreams = world.upstreams_for(caller)
-    if not upstreams:
-        return refused(caller, refusals.no_such_model(None))
+    upstreams = world.some_upstreams_for(caller)
     if len(upstreams) == 1 and upstreams[0].told.models == ("*",):
         asking = await asking_of(request, upstreams[0], caller)
         return await passed(world, caller, request, upstreams[0], asking)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.config.model import Upstream
 from lockstitch.gateway.deciding.realtime import RealtimeConversation
 from lockstitch.gateway.doors.joining import joined
-from lockstitch.gateway.responding.passing import refused
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 
@@ -17,13 +16,13 @@ from lockstitch.gateway.world import Caller, World
 async def attend(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
     """Join the client to the first upstream that has the model."""
     model = request.query.get("model")
-    fitting = (
-        one for one in world.upstreams_for(caller) if model is None or one.told.serves(model)
-    )
-    upstream = next(fitting, None)
-    if upstream is None:
-        return refused(caller, refusals.no_such_model(model))
+    upstream, *_ = world.some_upstreams_for(caller, model=model, fits=_may_have_it)
     return await joined(world, caller, request, upstream, _conversation(world, caller, upstream))
+
+
+def _may_have_it(told: Upstream) -> bool:
+    """It is a WebSocket, of OpenAI's API."""
+    return told.transport != "http" and "responses" in told.apis
 
 
 def _conversation(world: World, caller: Caller, upstream: Reached) -> RealtimeConversation | None:

@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.core.records import Name, Naming
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.listing import flag, page, paging, whole_number
 from lockstitch.gateway.deciding.refusals import (
     Refusal,
@@ -210,7 +211,7 @@ def _restored(whole: Whole, kept: Kept, shown: str) -> Whole:
         return whole
     try:
         return Whole(whole.status, whole.headers, changed(whole.body, fields))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return whole
 
 

@@ -17,7 +17,8 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 from msgspec import Raw, Struct
 
-from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, fields_of, read
+from lockstitch.dialects.reading import UNREADABLE
+from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, read
 from lockstitch.gateway.deciding.refusals import (
     Refusal,
     RequestRefused,
@@ -27,7 +28,7 @@ from lockstitch.gateway.deciding.refusals import (
     too_many_requests,
 )
 from lockstitch.gateway.doors.shared_socket import Shared, SharedLine
-from lockstitch.gateway.events import ERROR
+from lockstitch.gateway.events import ERROR, fields_of
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Headers, Hearing, Line, LineFailure, first
 from lockstitch.gateway.responding.answering import Answering
@@ -122,7 +123,7 @@ class Session:
         """A frame of the client."""
         try:
             frame = _frames.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             refusal = not_a_request(NotARequest("The frame is not a JSON object. Send one."))
             self.client.send(refusal.frame())
             return
@@ -244,11 +245,10 @@ class Lane:
         begun = asyncio.get_running_loop().time()
         status = 200
         try:
-            if world.keyring:
-                # Keys are taken back, and expire, while a connection is open.
-                caller.key = world.key_of(caller.headers)
-                if caller.key is None:
-                    raise RequestRefused(bad_key())
+            # Keys are taken back, and expire, while a connection is open.
+            caller.key = world.key_of(caller.headers)
+            if not world.may_ask(caller.key):
+                raise RequestRefused(bad_key())
             with world.place_for(caller):
                 status = await self._run(caller, asked)
         except Exception as error:
@@ -332,7 +332,7 @@ def _as_frame(whole: Whole, lane: str | None) -> bytes:
         frame["stream_id"] = lane
     try:
         error = fields_of(whole.body).get("error", Raw(b"null"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         error = Raw(msgspec.json.encode({"message": whole.body.decode("utf-8", "replace")}))
     frame["error"] = error
     wait = first(whole.headers, "retry-after")

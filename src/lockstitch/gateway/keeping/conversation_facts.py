@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lockstitch.core.facts import AnchorAdopted, AnyFact, ItemAdded, Mode, Noted, Seq
 from lockstitch.dialects.base import Wire
-from lockstitch.dialects.reading import decoded
+from lockstitch.dialects.reading import UNREADABLE, decoded
 from lockstitch.gateway.deciding.listing import Listed, NoSuchItem, listed
 from lockstitch.gateway.keeping.exchanges import giver
 from lockstitch.gateway.keeping.notes import UnreadableNote
@@ -146,7 +146,7 @@ def conversation_of(id: str, facts: Sequence[AnyFact]) -> Conversation | None:
 def _read(note: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(note, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UnreadableNote(
             f"A note on a conversation cannot be read: {error}. It was written by a newer version "
             "of Lockstitch, or is damaged. Upgrade, or restore a backup."

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from lockstitch.core.facts import (
@@ -28,7 +27,7 @@ from lockstitch.core.facts import (
     Seq,
 )
 from lockstitch.core.items import Item, Part
-from lockstitch.dialects.reading import READINGS
+from lockstitch.dialects.reading import READINGS, UNREADABLE
 from lockstitch.gateway.events import changed
 from lockstitch.gateway.keeping.notes import (
     ANSWERED,
@@ -130,7 +129,7 @@ def without_output(response: bytes, *, brief: bool) -> bytes:
     only repeats."""
     try:
         return changed(response, {"output": []}, drop=REPEATED if brief else ())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return b"null"
 
 

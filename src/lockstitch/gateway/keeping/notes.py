@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import LockstitchError
+from lockstitch.dialects.reading import UNREADABLE
 
 ASKED: Final = "gateway.asked"
 ANSWERED: Final = "gateway.answered"
@@ -87,7 +88,7 @@ def answered_note(note: bytes) -> AnsweredNote:
 def _read(decoder: msgspec.json.Decoder[Any], note: bytes) -> Any:
     try:
         return decoder.decode(note)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UnreadableNote(
             f"A note of the gateway cannot be read: {error}. It was written by a newer version of "
             "Lockstitch, or is damaged. Upgrade, or restore a backup."

@@ -13,9 +13,10 @@ import msgspec
 from msgspec import Raw
 
 from lockstitch.core.facts import Ending
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.listing import Listed, listed
 from lockstitch.gateway.deciding.refusals import Failing
-from lockstitch.gateway.events import CREATED, FAILED, ITEM_DONE, as_sse, peeked
+from lockstitch.gateway.events import CREATED, FAILED, ITEM_DONE, as_sse, fields_of, peeked
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 
@@ -55,7 +56,6 @@ _STATUS_OF_ENDING: Final = {
 }
 """One that was cut has none: nobody knows how it ended."""
 
-_fields = msgspec.json.Decoder(dict[str, Raw])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -124,8 +124,8 @@ def is_of_the_background(kept: Kept) -> bool:
 def _said(kept: Kept) -> dict[str, Raw]:
     """What the response's last event said of it."""
     try:
-        return _fields.decode(kept.answered.response)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return fields_of(kept.answered.response)
+    except UNREADABLE:
         return {}
 
 

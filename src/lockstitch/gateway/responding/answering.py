@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals, retrying, routing, sending
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
 from lockstitch.gateway.deciding.refusals import Failing, RequestRefused
@@ -426,7 +427,7 @@ class Answering:
     async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole:
         recording, body = attempt.recording, outcome.body
         if attempt.restored:
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            with suppress(*UNREADABLE):
                 body = changed(body, attempt.restored)
         if self._asked.api is Api.RESPONSES:
             recording.told(body, body_of(body))

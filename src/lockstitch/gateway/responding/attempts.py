@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import (
     BEGINNING,
@@ -242,7 +243,7 @@ class Attempt:
             return heard
         try:
             data = with_response(heard.data, self.restored)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return heard
         return Heard(peeked(data), data)
 
@@ -251,7 +252,7 @@ class Attempt:
             return said_in(body_of(heard.event.response).error or {})
         try:
             body = msgspec.json.decode(heard.data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return Said()
         return said_in_frame(body) if self._framed else said_in(body)
 

@@ -1,11 +1,13 @@
-"""The forms of one request: what was sent, how it failed, and a no.
+"""What a try was sent as, how it failed, and a no, in the words of `deciding`.
 
-Pure: what follows from them is decided in `deciding`, and done in `answering`."""
+What follows from them is decided there, and done in `answering`. What of a request is sent is
+`deciding.sending`."""
 
 from __future__ import annotations
 
 import msgspec
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.reading_back import can_be_found
 from lockstitch.gateway.deciding.refusals import Refusal
@@ -49,7 +51,7 @@ def failure_of(outcome: Outcome) -> Said | LineFailure:
     assert isinstance(outcome, Whole)
     try:
         body = msgspec.json.decode(outcome.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         body = None
     return said_in(body, status=outcome.status, headers=dict(outcome.headers))
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.reading_back import is_absent
 from lockstitch.gateway.lines import Asking, LineFailure
 from lockstitch.gateway.responding.passing import fetched
@@ -29,6 +30,8 @@ LOOKED_AT_ITEMS: Final = 100
 
 class _Listing(Struct):
     data: list[Wire]
+    has_more: bool = True
+    """Who does not say so may have more."""
 
 
 _listing = msgspec.json.Decoder(_Listing)
@@ -47,6 +50,9 @@ async def never_arrived(
     try:
         async with asyncio.timeout(LISTING_SECONDS):
             whole = await fetched(upstream, asking)
-        return whole.status == 200 and is_absent(items, _listing.decode(whole.body).data)
-    except (LineFailure, TimeoutError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if whole.status != 200:
+            return False
+        listing = _listing.decode(whole.body)
+    except (LineFailure, TimeoutError, *UNREADABLE):
         return False
+    return is_absent(items, listing.data, more=listing.has_more)

@@ -57,6 +57,8 @@ def configure(
         _Hiding(hide),
         _line_of_json if settings.format == "json" else _line_of_text,
     ]
+    # Its only word is a warning with all subprotocols that a client offers, and one may be a key.
+    logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
     structlog.configure(
         processors=finishing,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),

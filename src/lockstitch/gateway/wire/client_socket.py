@@ -53,12 +53,14 @@ class ClientSocket(Outlet):
         heartbeat_seconds: float | None = HEARTBEAT_SECONDS,
         high_water: int = HIGH_WATER_BYTES,
         low_water: int = LOW_WATER_BYTES,
+        subprotocols: tuple[str, ...] = (),
     ) -> Self:
         """Answer the handshake. Raises aiohttp's `HTTPBadRequest` if it is none.
 
         Compression is declined: frames go out as they came, and are looked into on their way."""
         socket: web.WebSocketResponse[Literal[False]] = web.WebSocketResponse(
             timeout=CLOSE_SECONDS,
+            protocols=subprotocols,
             heartbeat=heartbeat_seconds,
             compress=False,
             max_msg_size=largest_message,

@@ -11,12 +11,10 @@ LARGEST_REASON_BYTES: Final = 123
 """RFC 6455, 5.5: a control frame holds 125 bytes, and the code takes two."""
 
 _TEXT: Final = 0x81
-_CLOSE: Final = 0x88
 
 _short: Final = Struct("!BB").pack
 _medium: Final = Struct("!BBH").pack
 _long: Final = Struct("!BBQ").pack
-_code: Final = Struct("!H").pack
 
 
 def text_frame(payload: bytes) -> bytes:
@@ -28,10 +26,3 @@ def text_frame(payload: bytes) -> bytes:
     if length < 65536:
         return _medium(_TEXT, 126, length) + payload
     return _long(_TEXT, 127, length) + payload
-
-
-def close_frame(code: int, reason: str = "") -> bytes:
-    """The end of a connection; a reason that is too long is cut between two characters."""
-    cut = reason.encode("utf-8", "replace")[:LARGEST_REASON_BYTES]
-    payload = _code(code) + cut.decode("utf-8", "ignore").encode()
-    return _short(_CLOSE, len(payload)) + payload

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lockstitch.store.contract import Claim
-from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep, StoreError
+from lockstitch.store.errors import ConversationBusy, StoreError
 from lockstitch.store.postgres.pool import Connection
 from lockstitch.store.postgres.queries import QUERIES
 from lockstitch.store.postgres.text import kept, key, original
+from lockstitch.store.stepping import claim_lost, out_of_step
 
 
 async def claim(
@@ -51,18 +52,10 @@ async def why_refused(
     """Why a write with this claim, of ``count`` records behind ``after``, was refused."""
     holder = await connection.fetchrow(QUERIES["holder"], key(claim.conversation))
     if holder is not None and holder["token"] == claim.token:
-        return OutOfStep(
-            f"Conversation {claim.conversation!r} in {url} has {holder['length']} records; the"
-            f" writer meant to append {count} behind {after}. Nothing was written. Read what is"
-            " there, and append behind it."
+        return out_of_step(
+            url, claim.conversation, length=holder["length"], after=after, count=count
         )
-    if holder is None:
-        what = "was deleted"
-    elif holder["token"] is None:
-        what = "was released"
-    else:
-        what = f"was taken over by {original(holder['owner'])}"
-    return ClaimLost(
-        f"Conversation {claim.conversation!r} in {url} {what}; nothing was written."
-        " Claim it again, and read what is there before you write."
-    )
+    owner = None
+    if holder is not None and holder["token"] is not None:
+        owner = original(holder["owner"])
+    return claim_lost(url, claim.conversation, there=holder is not None, owner=owner)

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from lockstitch.core.records import Record
 from lockstitch.store.contract import Claim
-from lockstitch.store.errors import OutOfStep
 from lockstitch.store.postgres.claims import why_refused
 from lockstitch.store.postgres.errors import FAILURES, fails_alone, writing_failed
 from lockstitch.store.postgres.pool import Connection, Pool
 from lockstitch.store.postgres.queries import QUERIES
 from lockstitch.store.postgres.rows import Columns, numbers, truths
 from lockstitch.store.postgres.text import kept, key
+from lockstitch.store.stepping import check_numbers
 
 GROUP_WRITES = 512
 """The most writes in a group. More gain nothing, and the first would wait for the last."""
@@ -138,18 +138,8 @@ class Writer:
 
     def _measured(self, conversation: str, after: int, records: Sequence[Record]) -> int:
         """The size of records that are numbered as they should be."""
-        seq = after
-        size = 0
-        for record in records:
-            seq += 1
-            size += len(record.payload) + len(record.body or b"")
-            if record.seq != seq:
-                raise OutOfStep(
-                    f"Record {seq} of conversation {conversation!r} in {self._url} is numbered"
-                    f" {record.seq} by its writer. Nothing was written. Number what is appended"
-                    f" behind {after} from {after + 1} on."
-                )
-        return size
+        check_numbers(self._url, conversation, records, after=after)
+        return sum(len(record.payload) + len(record.body or b"") for record in records)
 
     def _ask(self, write: Write) -> None:
         self._waiting.append(write)

@@ -16,8 +16,9 @@ import msgspec
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.bodies import LARGE_BODY_BYTES, digest
 from lockstitch.store.contract import Claim
-from lockstitch.store.errors import ClaimLost, ConversationBusy, OutOfStep
+from lockstitch.store.errors import ConversationBusy, OutOfStep
 from lockstitch.store.sqlite.queries import QUERIES
+from lockstitch.store.stepping import check_numbers, claim_lost, out_of_step
 
 HEADS = 2_000
 """How many conversations are remembered between appends. About 1 MB; all are forgotten at once."""
@@ -145,9 +146,9 @@ class Writing:
         release: bool,
     ) -> Claim | None:
         """Claim one that is new, and append its first records; None if there is one already."""
+        check_numbers(self._url, conversation, records)  # before it begins
         if self._head(conversation) is not None:
             return None
-        self._check_step(conversation, 0, 0, records)  # before it begins
         claim = self.claim(conversation, owner, seconds)
         self.append(claim, 0, records, release)
         return claim
@@ -168,16 +169,8 @@ class Writing:
         head = self._head(claim.conversation)
         if head is not None and head.token == claim.token:
             return head
-        if head is None:
-            what = "was deleted"
-        elif head.token is None:
-            what = "was released"
-        else:
-            what = f"was taken over by {head.owner}"
-        raise ClaimLost(
-            f"Conversation {claim.conversation!r} in {self._url} {what}; nothing was written."
-            " Claim it again, and read what is there before you write."
-        )
+        owner = None if head is None else head.owner
+        raise claim_lost(self._url, claim.conversation, there=head is not None, owner=owner)
 
     def _head(self, conversation: str) -> _Head | None:
         head = self._heads.get(conversation)
@@ -198,7 +191,11 @@ class Writing:
         head = self._heads.get(claim.conversation)
         if head is None or head.token != claim.token:
             head = self._held(claim)
-        self._check_step(claim.conversation, head.length, after, records)
+        if head.length != after:
+            raise out_of_step(
+                self._url, claim.conversation, length=head.length, after=after, count=len(records)
+            )
+        check_numbers(self._url, claim.conversation, records, after=after)
         for record in records:
             names = written = None
             at = record.at
@@ -217,20 +214,6 @@ class Writing:
         head.length = after + len(records)
         if release:
             self.release(claim)
-
-    def _check_step(
-        self, conversation: str, length: int, after: int, records: Sequence[Record]
-    ) -> None:
-        seq, in_step = after, length == after
-        for record in records:
-            seq += 1
-            in_step = in_step and record.seq == seq
-        if not in_step:
-            raise OutOfStep(
-                f"Conversation {conversation!r} in {self._url} has {length} records; the writer"
-                f" meant to append {len(records)} behind {after}. Nothing was written. Read what"
-                " is there, and append behind it."
-            )
 
     def replace(self, conversation: str, records: Sequence[Record]) -> None:
         self.flush()

@@ -77,6 +77,7 @@ async def a_beginning_is_whole_or_not_at_all(opened: Opened) -> None:
         assert [one async for one in store.conversations()] == []
         assert await _begun(store, "a", []) is not None
         assert await contents(store, "a") == []
+        await refused(OutOfStep, _begun(store, "a", several(2, 3)))  # also where there is one
 
 
 async def what_it_begins_with_is_kept_as_by_an_append(opened: Opened) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any, Literal
 
 from bench.gateway.frames import text_frame
@@ -28,6 +29,8 @@ _ID = "0" * 47 + "f"
 _STAMP = b"t" + b"0" * 19 + b"x"
 STAMPED = re.compile(rb"t(\d{19})x")
 """When a delta was written: nanoseconds of the clock that all processes share."""
+_TURN = b"turn 00000000"
+"""Where the number of a turn stands in a request: no two say the same, as no two people do."""
 _AROUND_THE_DELTAS = 8
 _WORDS = (" the", " conversation", " stays", " whole", ",", " and", " every", " call", " has one")
 
@@ -43,7 +46,8 @@ class Plan:
 
     def asked(self, transport: Transport) -> bytes:
         """The body of the request, or the frame's payload."""
-        text = f"bench-plan {self.events} {self.pace_ms} {int(self.stamped)}"
+        plan = f"bench-plan {self.events} {self.pace_ms} {int(self.stamped)}"
+        text = f"{plan} {_TURN.decode()}"
         said = {"role": "user", "content": [{"type": "input_text", "text": text}]}
         body: dict[str, Any] = {"model": MODEL, "input": [{"type": "message", **said}]}
         if transport == "http":
@@ -51,6 +55,12 @@ class Plan:
         return json.dumps({"type": "response.create", **body}).encode()
 
 
+def numbered(request: bytes) -> bytes:
+    """A request that says something else than all others before it."""
+    return request.replace(_TURN, b"turn %08d" % next(_turns), 1)
+
+
+_turns = count()
 _PLANNED = re.compile(rb"bench-plan (\d+) (\d+) ([01])")
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from bench.gateway.answers import KEY, STAMPED, Plan, Transport
+from bench.gateway.answers import KEY, STAMPED, Plan, Transport, numbered
 from bench.gateway.frames import CLOSE, PING, PONG, TEXT, FrameReader, masked_frame
 from bench.gateway.loops import run_on_uvloop
 
@@ -109,7 +109,7 @@ class HttpCaller(Caller):
         self._pieces: list[bytes] = []
         self._all.append(self._pieces)
         self._tail = b""
-        self._transport.write(self._request)
+        self._transport.write(numbered(self._request))
 
     def read(self, data: bytes) -> None:
         if not self._pieces and not data.startswith(_PASSED["http"]):
@@ -149,7 +149,7 @@ class WebSocketCaller(Caller):
 
     def ask(self) -> None:
         self._heard = 0
-        self._transport.write(self._request)
+        self._transport.write(numbered(self._request))
 
     def read(self, data: bytes) -> None:
         if self._head is not None:

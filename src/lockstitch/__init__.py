@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lockstitch.core.outcomes import Evidence, Outcome
     from lockstitch.histories import Mended, check, mend, trim
     from lockstitch.ledgers import Ledger
+    from lockstitch.mirror import Mirror
     from lockstitch.runner import Runner, tool
     from lockstitch.store import Journal, open_store
 
@@ -39,6 +40,7 @@ __all__ = [
     "Ledger",
     "LockstitchError",
     "Mended",
+    "Mirror",
     "NotAHistory",
     "NotAnItem",
     "Outcome",
@@ -69,6 +71,7 @@ _HOMES = {
     "lockstitch.core.outcomes": ("Evidence", "Outcome"),
     "lockstitch.histories": ("Mended", "check", "mend", "trim"),
     "lockstitch.ledgers": ("Ledger",),
+    "lockstitch.mirror": ("Mirror",),
     "lockstitch.runner": ("Runner", "tool"),
     "lockstitch.store": ("Journal", "open_store"),
 }

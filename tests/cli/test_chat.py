@@ -22,6 +22,7 @@ from lockstitch import check
 from lockstitch.cli import app
 from lockstitch.cli.chat_lines import Lines
 from lockstitch.emulator import call
+from lockstitch.store.data_folder import data_folder
 from lockstitch.store.journal import kept_ledger
 from lockstitch.store.opening import open_store
 from tests.cli.commands import PROGRAM, lockstitch, program
@@ -113,7 +114,16 @@ def test_a_data_folder_that_cannot_be_made_is_told_with_what_to_do(chat, home, m
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "file"))
     ran = chat("hello")
     assert ran.code == app.TROUBLE
-    assert "cannot be made: Not a directory. Choose where threads are kept: --store" in ran.err
+    assert "cannot be made: Not a directory. Choose where to keep what must last" in ran.err
+
+
+def test_threads_are_kept_in_the_data_folder_of_this_system(chat, home, monkeypatch):
+    # The XDG rules: a path that is not absolute must be ignored.
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    monkeypatch.setenv("HOME", str(home))
+    chat("hello")
+    assert (data_folder(os.environ) / "chat.db").exists()
+    assert not (home / "data").exists()
 
 
 @pytest.mark.parametrize("mode", ["previous_response_id", "conversation", "full"])

@@ -31,7 +31,7 @@ def said(side, who):
 
 
 def test_all_cases_are_played_if_none_is_named(played):
-    assert list(played) == list(cases.CASES) == ["A", "C", "D"]
+    assert list(played) == list(cases.CASES) == ["A", "B", "C", "D"]
     assert all(one["as_expected"] for one in played.values())
 
 
@@ -43,7 +43,7 @@ def test_the_naive_loop_is_refused_in_the_words_of_the_provider(played, letter):
     assert said(side, "provider") == [side["error"]]
 
 
-@pytest.mark.parametrize("letter", ["A", "C", "D"])
+@pytest.mark.parametrize("letter", ["A", "B", "C", "D"])
 def test_lockstitch_meets_the_same_fault_and_its_conversation_is_whole(played, letter):
     side = played[letter]["lockstitch"]
     assert said(side, "fault")
@@ -52,7 +52,7 @@ def test_lockstitch_meets_the_same_fault_and_its_conversation_is_whole(played, l
     calls = [item for item in side["history"] if item.get("type") == "function_call"]
     outputs = [item for item in side["history"] if item.get("type") == "function_call_output"]
     assert [call["call_id"] for call in calls] == [output["call_id"] for output in outputs]
-    assert said(side, "model") == [cases.CASES[letter].script[-1]]
+    assert said(side, "model")[-1] == cases.CASES[letter].script[-1]
 
 
 def test_in_case_a_a_result_stands_where_an_older_one_was(played):
@@ -64,6 +64,26 @@ def test_in_case_a_the_naive_loop_drops_an_output_for_its_address(played):
     (dropped,) = said(played["A"]["naive"], "loop")
     assert dropped.startswith("call_rome: ")
     assert all("call_rome" not in output for output in said(played["A"]["naive"], "output"))
+
+
+def test_in_case_b_the_two_way_diff_deletes_what_its_agent_has_not_heard_of(played):
+    side = played["B"]["naive"]
+    assert side["error"] == "Tool call ID 'call_book' not found in conversation."
+    assert side["violations"] == {"output-without-call": 1}
+    done = said(side, "loop")
+    assert "not in the agent's context: deletes the call call_book" in done
+    assert done[-1] == "previous_item_id not found: an item is dropped from the copy"
+
+
+def test_in_case_b_the_session_keeps_the_call_and_what_the_user_said_meanwhile(played):
+    side = played["B"]["lockstitch"]
+    words = [item["content"][0].get("transcript") for item in side["history"] if "role" in item]
+    assert "And hurry, please." in words
+    assert "Hello, this is Ada." not in words  # that was summarised, as asked
+    types = [item["type"] for item in side["history"]]
+    at = types.index("function_call")
+    assert types[at + 1] == "function_call_output"
+    assert side["effects"] == played["B"]["naive"]["effects"] == 1
 
 
 def test_in_case_c_the_proxy_sends_an_output_without_its_call(played):
@@ -161,7 +181,7 @@ def test_on_a_terminal_the_sides_stand_side_by_side(monkeypatch):
 def test_a_case_that_does_not_exist_is_told_with_those_that_do():
     ran = lockstitch("demo", "Z")
     assert ran.code == app.TROUBLE
-    assert "there is no case 'Z'. Choose of: A, C, D." in ran.err
+    assert "there is no case 'Z'. Choose of: A, B, C, D." in ran.err
 
 
 @pytest.mark.parametrize(

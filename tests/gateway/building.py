@@ -307,6 +307,9 @@ def refusing(body: Any, status: int = 400) -> Answer:
 
 # --- a store whose calls can fail --------------------------------------------------------------
 
+WRITES = frozenset({"begin", "append"})
+"""The calls that write records."""
+
 
 class Faulty(MemoryStore):
     """A store in memory. `fails` is asked before each call, by its name and the conversation."""
@@ -338,15 +341,39 @@ class Faulty(MemoryStore):
         self.claimed[conversation] = made.token
         return made
 
+    async def begin(
+        self,
+        conversation: str,
+        records: Sequence[Any],
+        *,
+        owner: str,
+        seconds: float,
+        release: bool = False,
+    ) -> Claim | None:
+        await self._called("begin", conversation)
+        made = await super().begin(
+            conversation, records, owner=owner, seconds=seconds, release=release
+        )
+        if made is not None and not release:
+            self.claimed[conversation] = made.token
+        return made
+
     async def release(self, claim: Claim) -> None:
         await self._called("release", claim.conversation)
         await super().release(claim)
+        self._released(claim)
+
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Any], *, release: bool = False
+    ) -> None:
+        await self._called("append", claim.conversation)
+        await super().append(claim, after, records, release=release)
+        if release:
+            self._released(claim)
+
+    def _released(self, claim: Claim) -> None:
         if self.claimed.get(claim.conversation) == claim.token:
             del self.claimed[claim.conversation]
-
-    async def append(self, claim: Claim, after: int, records: Sequence[Any]) -> None:
-        await self._called("append", claim.conversation)
-        await super().append(claim, after, records)
 
     async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Any]:
         await self._called("read", conversation)

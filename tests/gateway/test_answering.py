@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,
+    WRITES,
     both,
     call,
     encoded,
@@ -157,6 +158,113 @@ def test_a_conversation_of_an_upstream_is_never_sent_to_twice_without_a_word():
     served(work, up_retries=3)
 
 
+LISTED = [message("Look."), call("call_1")]
+
+
+def keeping_a_conversation(up, held, *, first):
+    """Answers with the items of a conversation, and to responses; ``first``: what becomes of the
+    first of them. How often each was asked for."""
+    asked = {"items": 0, "responses": 0}
+
+    async def answer(one):
+        if one.request.path.endswith("/items"):
+            asked["items"] += 1
+            assert one.request.path == "/v1/conversations/conv_1/items"
+            assert one.request.query["order"] == "desc"
+            return web.json_response({"object": "list", "data": held[::-1], "has_more": False})
+        asked["responses"] += 1
+        if asked["responses"] == 1:
+            return await first(one)
+        return await streaming("resp_1", message())(one)
+
+    up.then(*[answer] * 9)
+    return asked
+
+
+async def cut_off(asked):
+    asked.request.transport.abort()
+
+
+async def down(asked):
+    return web.json_response(error_body("Oops.", None, type="server_error"), status=500)
+
+
+@pytest.mark.parametrize("first", [cut_off, down])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_outputs_that_are_proven_not_to_be_in_a_conversation_are_sent_again(first, streamed):
+    async def work(up, gw):
+        asked = keeping_a_conversation(up, LISTED, first=first)
+        ask = gw.stream if streamed else gw.ask
+        told = await ask(input=[output("call_1")], conversation="conv_1")
+        end = told[-1]["response"] if streamed else told
+        assert end["id"] == "resp_1"
+        assert asked == {"items": 1, "responses": 2}
+        assert up.asked[0].body == up.asked[-1].body
+
+    served(work, up_retries=3)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [[*LISTED, output("call_1"), message("Seen.")], [], [message("Older.")]],
+    ids=["it is there", "an empty listing", "a late listing"],
+)
+def test_outputs_that_may_be_in_a_conversation_are_not_sent_again(held):
+    async def work(up, gw):
+        asked = keeping_a_conversation(up, held, first=cut_off)
+        told = await gw.ask(input=[output("call_1")], conversation="conv_1")
+        assert told["http"] == 502
+        assert asked == {"items": 1, "responses": 1}
+
+    served(work, up_retries=3)
+
+
+def test_a_try_that_still_runs_in_a_conversation_is_found_there_when_it_has_ended():
+    """It was not listed while it ran; then the conversation is locked, and is looked at again."""
+
+    async def work(up, gw):
+        held = list(LISTED)
+        locked = error_body("Another process is at it.", "conversation_locked")
+
+        async def busy(asked):
+            held.extend([output("call_1"), message("Seen.")])
+            return web.json_response(locked, status=400)
+
+        async def listing(asked):
+            assert asked.request.path.endswith("/items")
+            return web.json_response({"object": "list", "data": held[::-1]})
+
+        up.then(cut_off, listing, busy, listing)
+        told = await gw.ask(input=[output("call_1")], conversation="conv_1")
+        assert told["error"] == locked["error"]
+        assert [one.request.method for one in up.asked] == ["POST", "GET", "POST", "GET"]
+
+    served(work, up_retries=5)
+
+
+def test_a_conversation_that_cannot_be_listed_proves_nothing():
+    async def work(up, gw):
+        up.then(cut_off, refusing(error_body("No."), 500))
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        up.then(cut_off, raw(b"{", kind="application/json"))
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        up.then(cut_off, cut_off)
+        assert (await gw.ask(input=[output("call_1")], conversation="conv_1"))["http"] == 502
+        assert len([one for one in up.asked if one.request.method == "POST"]) == 3
+
+    served(work, up_retries=3)
+
+
+def test_a_response_that_began_in_a_conversation_is_not_looked_for_and_not_repeated():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1")[:2], then="cut"))
+        events = await gw.stream(input=[output("call_1")], conversation="conv_1")
+        assert ends(events) == "response.failed"
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
+
+
 def test_a_try_that_said_something_is_not_repeated():
     async def work(up, gw):
         up.then(saying(told_by("resp_1", message())[:4], then="cut"))
@@ -219,6 +327,181 @@ def test_an_upstream_that_streams_to_who_asked_for_no_stream_is_heard_all_the_sa
     served(work, up_retries=0)
 
 
+def test_a_try_that_is_answered_whole_behind_the_beginning_of_a_stream_is_no_second_answer():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1")[:2], then="cut"))
+        whole = encoded(told_by("resp_2", message())[-1]["response"])
+        up.then(raw(whole, kind="application/json"))
+        reader, writer = await gw.talk()
+        body = encoded({"model": "m", "input": "x", "stream": True})
+        writer.write(
+            b"POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n" % len(body) + body
+        )
+        told = await reader.read()
+        assert told.count(b"HTTP/1.1 ") == 1
+        assert told.endswith(b"\n\n\r\n0\r\n\r\n")
+        assert b"event: response.failed" in told
+        assert len(up.asked) == 2
+        assert len(gw.world.runs) == 0
+        writer.close()
+
+    served(work, up_retries=1)
+
+
+def test_a_whole_answer_to_who_asked_for_no_stream_may_follow_a_stream_that_broke():
+    async def work(up, gw):
+        up.then(raw(sse(told_by("resp_1")[:2])))
+        up.then(streaming("resp_2", message()))
+        assert (await gw.ask(input="x"))["id"] == "resp_2"
+
+    served(work, up_retries=1)
+
+
+def test_who_follows_a_response_is_told_when_whoever_asked_for_it_is_cancelled():
+    async def work(up, gw):
+        up.then(saying(told_by("resp_1", message())[:2], then="hang"))
+        reader, writer = await gw.talk()
+        body = encoded({"model": "m", "input": "x", "stream": True})
+        writer.write(
+            b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        await reader.readuntil(b"response.in_progress")
+        (asking,) = gw.gateway._listener._server.connections
+        async with gw.client.get(gw.url + "/responses/resp_1?stream=true") as told:
+            assert b"resp_1" in await told.content.readuntil(b"\n\n")
+            asking._task_handler.cancel()
+            async with asyncio.timeout(5):
+                await told.content.read()
+        writer.close()
+
+    served(work)
+
+
+async def chain_that_moved(one, two, gw):
+    """Begun at the first upstream, gone on at the second."""
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+    one.then(streaming("resp_1", sealed, message("a", "msg_1")))
+    await gw.ask(input=[user("a")])
+    one.then(raw(b"{}", status=503, kind="application/json"))
+    two.then(streaming("resp_2", message("b", "msg_2")))
+    assert (await gw.ask(input=[user("b")], previous_response_id="resp_1"))["id"] == "resp_2"
+    return [user("a"), sealed, message("a", "msg_1"), user("b"), message("b", "msg_2")]
+
+
+def moving(work):
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                await work(one, two, gw)
+
+    run(main())
+
+
+def test_what_was_left_out_for_another_upstream_is_noted_however_it_came_there():
+    async def work(one, two, gw):
+        await chain_that_moved(one, two, gw)
+        kept = await gw.world.exchanges.exchange("local", "resp_2")
+        assert kept.asked.away
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        await gw.ask(input=[user("c")], previous_response_id="resp_2")
+        assert (await gw.world.exchanges.exchange("local", "resp_3")).asked.away
+        assert not (await gw.world.exchanges.exchange("local", "resp_1")).asked.away
+
+    moving(work)
+
+
+def test_a_history_that_moved_is_sent_in_full_without_what_is_anothers_at_the_first_try():
+    async def work(one, two, gw):
+        history = await chain_that_moved(one, two, gw)
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        await gw.ask(input=[user("c")], previous_response_id="resp_2")
+        two.then(streaming("resp_4", message("d", "msg_4")))
+        history += [user("c"), message("c", "msg_3"), user("d")]
+        before = len(two.asked)
+        assert (await gw.ask(input=history))["id"] == "resp_4"
+        assert len(two.asked) == before + 1
+        kinds = [item["type"] for item in two.asked[-1].json["input"]]
+        assert "reasoning" not in kinds
+
+    moving(work)
+
+
+def test_what_went_as_it_came_is_not_noted_as_left_out():
+    """A history that cannot travel goes as it is."""
+
+    async def work(one, two, gw):
+        history = await chain_that_moved(one, two, gw)
+        file = {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}
+        two.then(streaming("resp_3", message("c", "msg_3")))
+        assert (await gw.ask(input=[*history, file]))["id"] == "resp_3"
+        assert two.asked[-1].json["input"] == [*history, file]
+        assert not (await gw.world.exchanges.exchange("local", "resp_3")).asked.away
+
+    moving(work)
+
+
+# --- what could not be kept --------------------------------------------------------------------
+
+
+def unwritable(gw):
+    gw.store.fails = lambda kind, name: kind in WRITES
+
+
+@pytest.mark.parametrize("over", ["http", "socket"])
+def test_a_call_that_could_not_be_kept_is_not_in_what_ends_a_stream_that_broke(over):
+    async def work(up, gw):
+        unwritable(gw)
+        up.then(saying(told_by("resp_1", message(), call())[:-1], then="cut"))
+        if over == "http":
+            end = (await gw.stream(input="x"))[-1]
+        else:
+            ws = await gw.socket()
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            end = await next_end(ws)
+            await ws.close()
+        assert end["type"] == "response.failed"
+        assert end["response"]["error"]["code"] == "journal_unavailable"
+        assert end["response"]["output"] == []
+
+    served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_failure_that_could_not_be_kept_is_not_passed_on(streamed):
+    async def work(up, gw):
+        unwritable(gw)
+        error = {"code": "server_error", "message": "The model gave up."}
+        up.then(raw(sse(told_by("resp_1", ending="failed", error=error))))
+        if streamed:
+            end = (await gw.stream(input="x"))[-1]["response"]
+        else:
+            end = await gw.ask(input="x")
+            assert end["http"] == 503
+        assert end["error"]["code"] == "journal_unavailable"
+        assert "gave up" not in json.dumps(end)
+
+    served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_error_that_begins_the_stream_of_a_conversation_passes_in_its_own_words(streamed):
+    async def work(up, gw):
+        error = {"type": "error", **error_body("It is raining here.", "server_error")}
+        up.then(raw(sse([error])))
+        if streamed:
+            assert await gw.stream(input="x", conversation="conv_1") == [error]
+        else:
+            told = await gw.ask(input="x", conversation="conv_1")
+            assert told["error"]["message"] == "It is raining here."
+            assert told["error"]["code"] == "server_error"
+        assert len(up.asked) == 1
+
+    served(work, up_retries=3)
+
+
 # --- stages ------------------------------------------------------------------------------------
 
 STAGES = ("preparing", "connecting", "begun", "said", "held", "waiting")
@@ -248,7 +531,7 @@ def staged(stage, up, gw):
     elif stage == "held":
 
         async def stuck(kind, name):
-            if kind == "append":
+            if kind in WRITES:
                 await go.wait()
 
         gw.store.delay = stuck
@@ -375,6 +658,19 @@ def test_a_client_that_does_not_read_holds_its_upstream_back():
         await until(lambda: not gw.world.running, seconds=8)
 
     served(work, limits=replace(QUICK, unread_bytes=64 * 1024))
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_it_is_measured_how_long_an_upstream_is_silent_at_first(transport):
+    async def work(up, gw):
+        await gw.stream(input="x")
+        (seconds,) = gw.world.metrics.first_byte_seconds.collect()
+        counts = {
+            one.name: one.value for one in seconds.samples if one.labels == {"upstream": "up"}
+        }
+        assert counts["lockstitch_upstream_first_byte_seconds_count"] == 1
+
+    served(work, up_transport=transport)
 
 
 def test_what_is_kept_says_who_asked_and_what_was_answered():

@@ -14,8 +14,9 @@ from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding import attempts
-from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Refused, Told
+from lockstitch.gateway.responding import passing
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Refused
+from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.showing.streams import Stream
 from tests.gateway.building import (
     Faulty,
@@ -36,6 +37,9 @@ SSE = [("Content-Type", "text/event-stream; charset=utf-8")]
 
 
 class Seen:
+    framed = False
+    passes = None
+
     def __init__(self):
         self.head = None
         self.body = b""
@@ -227,7 +231,7 @@ def test_a_whole_answer_is_told_and_not_shown():
             one.attempt.heard(b":1}")
             one.attempt.ended()
             outcome = await one.over()
-            assert isinstance(outcome, Told)
+            assert isinstance(outcome, Whole)
             assert (outcome.status, outcome.body) == (status, b'{"a":1}')
             assert one.seen.head is None
 
@@ -235,7 +239,7 @@ def test_a_whole_answer_is_told_and_not_shown():
 
 
 def test_answers_that_are_too_large_are_broken(monkeypatch):
-    monkeypatch.setattr(attempts, "LARGEST_ANSWER_BYTES", 100)
+    monkeypatch.setattr(passing, "LARGEST_ANSWER_BYTES", 100)
 
     async def main():
         one = Trying()

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from lockstitch.core.errors import NotAnItem
+from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.deciding.listing import PREFIXES, NoSuchItem
 from lockstitch.gateway.keeping.conversations import (
     ConversationLocked,
     Conversations,
     ConversationUnknown,
-    name_of,
 )
+from lockstitch.gateway.keeping.journal import Exchanges, name_of
 from lockstitch.store import open_store
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import CannotWrite, StoreError
@@ -57,9 +58,9 @@ def test_a_conversation_is_what_was_done_to_it(kind, tmp_path):
             assert (made.upstream, made.created_at) == ("", 1_700_000_000)
             async with conversations.held("anna", made.id) as held:
                 assert [item["content"] for item in held.items] == ["Hi."]
-                kept = await held.add([raw(type="reasoning", summary=[]), HI])
+                await held.add([raw(type="reasoning", summary=[]), HI])
+                kept = held.raw_items[1:]
                 assert [json.loads(item)["id"].split("_")[0] for item in kept] == ["rs", "msg"]
-                assert held.raw_items[1:] == kept
                 await held.set_metadata({})
                 await held.remove(held.items[0]["id"])
                 with pytest.raises(NoSuchItem):
@@ -70,7 +71,7 @@ def test_a_conversation_is_what_was_done_to_it(kind, tmp_path):
             assert (found.metadata, found.raw_items) == ({}, kept)
             await conversations.delete("anna", made.id)
             assert await conversations.read("anna", made.id) is None
-            left = [record async for record in store.read(name_of("anna", made.id))]
+            left = [record async for record in store.read(name_of("anna", "conversation", made.id))]
             assert left == []
 
     run(play())
@@ -113,7 +114,7 @@ def test_nobody_holds_what_is_not_there():
                     raise AssertionError
             assert raised.value.refusal.status == 404
         assert [one.conversation async for one in store.conversations()] == [
-            name_of("anna", made.id)
+            name_of("anna", "conversation", made.id)
         ]
 
     run(play())
@@ -140,12 +141,14 @@ def test_one_that_is_deleted_while_it_is_waited_for_is_not_begun_again():
 
 def test_the_owner_of_a_conversation_of_an_upstream_is_found():
     async def play():
-        conversations = Conversations(MemoryStore())
+        store = MemoryStore()
+        conversations, exchanges = Conversations(store), Exchanges(store)
         made = await conversations.begin("anna", "conv_1", upstream="one", created=0.0)
         assert made.upstream == "one"
-        assert await conversations.is_anothers("bert", "conv_1")
-        assert not await conversations.is_anothers("anna", "conv_1")
-        assert not await conversations.is_anothers("bert", "conv_2")
+        one, two = Name(Naming.CONVERSATION, "conv_1"), Name(Naming.CONVERSATION, "conv_2")
+        assert await exchanges.is_anothers("bert", one)
+        assert not await exchanges.is_anothers("anna", one)
+        assert not await exchanges.is_anothers("bert", two)
         # An upstream that gives an id again means the newer.
         again = await conversations.begin("anna", "conv_1", upstream="two", created=0.0)
         assert again.upstream == "two"
@@ -191,11 +194,11 @@ def test_every_write_that_fails_leaves_what_was_there():
     class Failing(MemoryStore):
         left = 0
 
-        async def append(self, claim, after, records):
+        async def append(self, claim, after, records, **how):
             self.left -= 1
             if self.left == 0:
                 raise CannotWrite("The disk is full.")
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
 
     async def play(fails_at: int) -> bool:
         store = Failing()

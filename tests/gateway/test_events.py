@@ -11,10 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockstitch.gateway.events import (
+    WATCHED,
     Splitter,
     as_sse,
     body_of,
     changed,
+    number_of,
     peeked,
     with_response,
     with_stream_id,
@@ -81,6 +83,40 @@ def test_events_are_the_same_however_they_are_cut(given_):
     assert stream.startswith(passed)
     other = Events()
     assert [one for piece in pieces for one in other.feed(piece)] == said
+
+
+TYPES = st.sampled_from(
+    [*sorted(WATCHED), "response.output_text.delta", "response.output_text.done", "x", 'a"b']
+)
+
+
+@st.composite
+def bursts(draw):
+    """Events that begin alike, among others, and among what only looks alike."""
+    parts = []
+    for number in range(draw(st.integers(1, 12))):
+        kind = draw(TYPES)
+        event = {"type": kind, "sequence_number": number, "delta": draw(st.text(max_size=5))}
+        if draw(st.integers(0, 5)) == 0:
+            event = dict(reversed(event.items()))
+        data = json.dumps(event, separators=draw(st.sampled_from([(",", ":"), (", ", ": ")])))
+        name = draw(st.sampled_from([f"event: {kind}\n", "", ": x\n", "event: other\n"]))
+        behind = draw(st.sampled_from(["", "", "", "\nid: 1", '\ndata: {"type":"error"}']))
+        parts.append(f"{name}data: {data}{behind}\n\n")
+    return "".join(parts).encode()
+
+
+@settings(max_examples=examples(200))
+@given(bursts())
+def test_what_is_read_briefly_is_read_as_well(stream):
+    block, events = Splitter().feed(stream)
+    told, briefly = Splitter(briefly=True).feed(stream)
+    assert told == block
+    assert [(one.data, one.start) for one in briefly] == [(one.data, one.start) for one in events]
+    assert [one.event.type for one in briefly] == [one.event.type for one in events]
+    assert [number_of(one) for one in briefly] == [number_of(one) for one in events]
+    watched = [one for one in briefly if one.event.type in WATCHED]
+    assert watched == [one for one in events if one.event.type in WATCHED]
 
 
 @settings(max_examples=examples(60))

@@ -17,15 +17,16 @@ from lockstitch.store.errors import StoreError
 from tests.gateway.building import Faulty, call, encoded, message, output, run, user
 
 
-async def keep(exchanges, id, items=(), said=(), *, tenant="t", base=None, ending="completed"):
+async def keep(
+    exchanges, id, items=(), said=(), *, tenant="t", base=None, ending="completed", upstream="up"
+):
     """Write one exchange as a recorder does."""
-    beginning = begun(AskedNote(upstream="up", base=base), [encoded(i) for i in items], id)
+    beginning = begun(AskedNote(upstream=upstream, base=base), [encoded(i) for i in items], id)
     facts = list(beginning.facts)
     facts += [ItemCompleted(request=beginning.request, item=encoded(item)) for item in said]
     if ending:
         facts += ended(beginning.request, Ending(ending), AnsweredNote())
-    async with await exchanges.opened(tenant, id) as journal:
-        await journal.append(*facts)
+    await exchanges.begun(tenant, id, facts, last=True)
 
 
 def exchanges_do(work):
@@ -83,8 +84,8 @@ def test_a_path_through_ids_that_were_shown_only_is_one_chain():
         await exchanges.same("t", "shown_2", "real_2")
         await keep(exchanges, "resp_3", [user("3")], [message(id="m3")], base="shown_2")
         for _ in range(2):  # from the store, and from memory
-            assert len(Chain.of(await exchanges.path("t", "resp_3")).context()) == 6
-        assert len(Chain.of(await exchanges.path("t", "shown_2")).context()) == 4
+            assert len(Chain.of(await exchanges.path("t", "resp_3")).ledger.history()) == 6
+        assert len(Chain.of(await exchanges.path("t", "shown_2")).ledger.history()) == 4
 
     exchanges_do(work)
 
@@ -206,7 +207,7 @@ def test_names_tell_tenants_apart():
 
 
 @pytest.mark.parametrize("n", range(8))
-def test_opening_an_exchange_that_fails_keeps_no_claim(n):
+def test_beginning_an_exchange_that_fails_keeps_no_claim(n):
     async def main():
         store = Faulty()
         exchanges = Exchanges(store)
@@ -214,7 +215,9 @@ def test_opening_an_exchange_that_fails_keeps_no_claim(n):
         begun_at = len(store.calls)
         store.fail_nth(n)
         try:
-            journal = await exchanges.opened("t", "resp_1")
+            journal = await exchanges.begun(
+                "t", "resp_1", begun(AskedNote(upstream="up"), [], "resp_1").facts
+            )
         except StoreError:
             # Only a release that failed leaves its claim, which ends by itself.
             assert store.claimed == {} or store.calls[begun_at + n] == "release"

@@ -31,7 +31,6 @@ def test_a_key_finds_its_holder():
     assert ring.holder(bert, now=0).name == "bert"
     for other in (None, "", new_key(), anna[:-1], anna + "x", "x" * 5000, "\udcff", "ключ"):
         assert ring.holder(other, now=0) is None
-    assert len(ring) == 2
     assert ring
     assert not Keyring([])
     assert anna not in repr(ring)

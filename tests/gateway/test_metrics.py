@@ -20,6 +20,7 @@ def test_everything_is_counted_under_its_name():
     metrics.retries.labels("status").inc()
     metrics.guarded.labels("LS001", "mend").inc()
     metrics.refused.labels("rate").inc()
+    metrics.realtime.labels("delete_held").inc()
     metrics.append_seconds.observe(0.002)
     metrics.first_byte_seconds.labels("openai").observe(0.3)
     metrics.clients_gone.inc()
@@ -35,6 +36,7 @@ def test_everything_is_counted_under_its_name():
         'lockstitch_retries_total{why="status"} 1.0',
         'lockstitch_guard_findings_total{guard="mend",rule="LS001"} 1.0',
         'lockstitch_refused_total{why="rate"} 1.0',
+        'lockstitch_realtime_total{what="delete_held"} 1.0',
         'lockstitch_journal_append_seconds_bucket{le="0.0025"} 1.0',
         'lockstitch_upstream_first_byte_seconds_count{upstream="openai"} 1.0',
         "lockstitch_clients_gone_total 1.0",

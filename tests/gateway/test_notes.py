@@ -45,3 +45,28 @@ def test_fields_of_a_newer_version_are_passed_over():
 def test_a_note_that_cannot_be_read_says_what_to_do(note):
     with pytest.raises(UnreadableNote, match="Upgrade"):
         asked_note(note)
+
+
+def test_a_response_says_of_its_request_what_the_client_asked():
+    asked = AskedNote(upstream="up")
+    assert asked.asked_for() == {}
+    found = AskedNote(upstream="up", base="resp_1")
+    assert found.asked_for() == {}  # the client did not name it
+    named = AskedNote(upstream="up", base="resp_1", anchored=True, conversation="conv_1")
+    assert named.asked_for() == {
+        "previous_response_id": "resp_1",
+        "conversation": {"id": "conv_1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("store", "stored", "says"),
+    [
+        (True, True, {}),
+        (False, False, {}),
+        (True, False, {"store": True}),
+        (None, False, {}),  # written by an older version, which noted only the other
+    ],
+)
+def test_a_response_says_that_it_is_kept_where_the_gateway_keeps_it(store, stored, says):
+    assert AskedNote(upstream="up", store=store, stored=stored).asked_for() == says

@@ -8,7 +8,16 @@ import json
 import pytest
 
 from lockstitch.gateway.deciding.retrying import Shown
-from lockstitch.gateway.events import WATCHED, Splitter, lone, plain_in, plain_in_frame
+from lockstitch.gateway.events import (
+    WATCHED,
+    Splitter,
+    block_in_chunk,
+    block_in_frame,
+    is_plain,
+    is_plain_frame,
+    lone,
+)
+from lockstitch.gateway.showing.passages import MOST_WAITING
 from lockstitch.gateway.showing.streams import Log, Stream
 from tests.gateway.building import run
 
@@ -34,15 +43,16 @@ def chunk_of(block):
 @pytest.mark.parametrize("event", PLAIN)
 def test_a_chunk_of_one_event_that_nothing_follows_from_is_known(event, name):
     block = block_of(event, name)
-    assert plain_in(chunk_of(block)) == block
+    assert is_plain(chunk_of(block))
+    assert block_in_chunk(chunk_of(block)) == block
     assert Splitter().feed(block) == (block, [lone(block)])
 
 
 @pytest.mark.parametrize("type", sorted(WATCHED))
 def test_what_something_follows_from_is_never_passed_on(type):
     event = {"type": type, "item": {}}
-    assert plain_in(chunk_of(block_of(event))) is None
-    assert plain_in_frame(json.dumps(event).encode()) is None
+    assert not is_plain(chunk_of(block_of(event)))
+    assert not is_plain_frame(json.dumps(event).encode())
 
 
 BLOCK = block_of(DELTA)
@@ -72,17 +82,17 @@ CHUNK = chunk_of(BLOCK)
     ],
 )
 def test_what_may_be_anything_else_is_read_in_full(chunk):
-    found = plain_in(chunk)
     # A length may have zeros before it: it is the same chunk.
-    assert found is None or chunk == b"0" + CHUNK
+    assert is_plain(chunk) is (chunk == b"0" + CHUNK)
 
 
 def test_a_frame_of_a_lane_or_of_many_lines_is_read_in_full():
     data = json.dumps(DELTA).encode()
-    assert plain_in_frame(data) == b"event: %b\ndata: %b\n\n" % (DELTA["type"].encode(), data)
-    assert plain_in_frame(json.dumps({**DELTA, "stream_id": "a"}).encode()) is None
-    assert plain_in_frame(json.dumps(DELTA, indent=1).encode()) is None
-    assert plain_in_frame(b"") is None
+    assert is_plain_frame(data)
+    assert block_in_frame(data) == b"event: %b\ndata: %b\n\n" % (DELTA["type"].encode(), data)
+    assert not is_plain_frame(json.dumps({**DELTA, "stream_id": "a"}).encode())
+    assert not is_plain_frame(json.dumps(DELTA, indent=1).encode())
+    assert not is_plain_frame(b"")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +114,8 @@ def test_only_one_event_of_one_line_is_a_lone_one(block):
 
 
 class Passing:
-    framed = False
-
-    def __init__(self):
+    def __init__(self, *, framed=False):
+        self.framed = framed
         self.raw = []
         self.blocks = []
         self.passes = self.raw.append
@@ -121,23 +130,70 @@ class Passing:
         """Nothing more is shown."""
 
 
-def flowing():
-    stream = Stream(Passing(), Log())
+def flowing(*, framed=False):
+    stream = Stream(Passing(framed=framed), Log())
     stream.begin(200, ())
     stream.shown = Shown.MORE
     return stream
 
 
+def passed(stream, chunk=CHUNK):
+    return stream.passage(framed=False).chunk(chunk)
+
+
 def test_what_is_passed_on_is_counted_numbered_and_kept():
     async def main():
         stream = flowing()
-        assert stream.pass_on(CHUNK, BLOCK)
+        assert passed(stream)
         assert stream.sink.raw == [CHUNK]
         assert (stream.events, stream.number) == (1, 7)
-        assert stream.log.blocks == [BLOCK]
         nameless = block_of({"type": "response.output_text.delta", "delta": "b"})
-        assert stream.pass_on(chunk_of(nameless), nameless)
+        assert passed(stream, chunk_of(nameless))
+        assert stream.log.blocks == [BLOCK, nameless]
+        assert stream.log.size == len(BLOCK + nameless)
+        assert stream.events == 2
+        eighth = block_of({**DELTA, "sequence_number": 8})
+        stream.show(eighth, (lone(eighth),))
+        assert (stream.events, stream.number) == (3, 8)
+        assert stream.log.blocks == [BLOCK, nameless, eighth]
+
+    run(main())
+
+
+def test_the_number_of_what_was_passed_on_is_known_also_when_it_was_put_away():
+    async def main():
+        stream = flowing()
+        assert passed(stream)
+        assert stream.log.since(6) == BLOCK
         assert stream.number == 7
+
+    run(main())
+
+
+def test_a_frame_that_is_passed_on_is_kept_as_lines():
+    async def main():
+        stream = flowing(framed=True)
+        payload = json.dumps(DELTA).encode()
+        assert stream.passage(framed=True).frame(payload)
+        assert stream.sink.raw == [payload]
+        assert (stream.events, stream.number) == (1, 7)
+        assert stream.log.blocks == [block_in_frame(payload)]
+
+    run(main())
+
+
+def test_what_was_passed_on_is_put_away_before_it_is_too_much():
+    async def main():
+        stream = flowing()
+        passage = stream.passage(framed=False)
+        for _ in range(MOST_WAITING):
+            assert passage.chunk(CHUNK)
+        assert not passage.chunk(CHUNK)
+        stream.show(BLOCK, (lone(BLOCK),))
+        assert not passage.waiting
+        assert passed(stream)
+        assert stream.events == MOST_WAITING + 2
+        assert len(stream.log.blocks) == MOST_WAITING + 2
 
     run(main())
 
@@ -145,14 +201,33 @@ def test_what_is_passed_on_is_counted_numbered_and_kept():
 def test_nothing_is_passed_on_before_what_is_held():
     async def main():
         stream = flowing()
+        passage = stream.passage(framed=False)
         future = asyncio.get_running_loop().create_future()
         stream.hold(future)
-        assert not stream.pass_on(CHUNK, BLOCK)
+        assert not passage.chunk(CHUNK)
+        assert not passed(stream)
         stream.show(BLOCK, (lone(BLOCK),))
         future.set_result(None)
         await stream.clear()
         assert stream.sink.blocks == [BLOCK]
-        assert stream.pass_on(CHUNK, BLOCK)
+        assert passed(stream)
+
+    run(main())
+
+
+def test_nothing_is_passed_on_past_whoever_follows():
+    async def main():
+        stream = flowing()
+        passage = stream.passage(framed=False)
+        assert passage.chunk(CHUNK)
+        heard = []
+        stop = stream.log.follow(heard.append)
+        assert not passage.chunk(CHUNK)
+        assert not passed(stream)
+        stream.show(BLOCK, (lone(BLOCK),))
+        assert heard == [BLOCK]
+        stop()
+        assert passed(stream)
 
     run(main())
 
@@ -161,7 +236,7 @@ def test_nothing_is_passed_on_before_the_client_knows_of_the_answer():
     async def main():
         stream = flowing()
         stream.shown = Shown.BEGUN
-        assert not stream.pass_on(CHUNK, BLOCK)
+        assert not passed(stream)
 
     run(main())
 
@@ -169,11 +244,11 @@ def test_nothing_is_passed_on_before_the_client_knows_of_the_answer():
 def test_nothing_is_passed_on_to_who_speaks_otherwise_or_has_gone():
     async def main():
         stream = flowing()
-        assert not stream.pass_on(b"{}", BLOCK, framed=True)
+        assert not stream.passage(framed=True).frame(json.dumps(DELTA).encode())
         stream.sink.passes = None
-        assert not stream.pass_on(CHUNK, BLOCK)
+        assert not passed(stream)
         stream = flowing()
         stream.broken = ValueError()
-        assert not stream.pass_on(CHUNK, BLOCK)
+        assert not passed(stream)
 
     run(main())

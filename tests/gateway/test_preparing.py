@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.gateway.building import (
@@ -13,7 +15,9 @@ from tests.gateway.building import (
     output,
     provider,
     run,
+    saying,
     streaming,
+    told_by,
     upstream,
     user,
 )
@@ -140,3 +144,49 @@ def test_a_chain_goes_to_where_it_is():
                 assert two.asked[-1].json["previous_response_id"] == "resp_2"
 
     run(main())
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_conversation_is_anothers_only_where_there_are_keys(keyed):
+    """As a response is."""
+
+    async def work(up, gw):
+        await gw.world.conversations.begin("a", "conv_1", upstream="up", created=0.0)
+        key = {"key": "lsk_b"} if keyed else {}
+        told = await gw.ask(input="x", conversation="conv_1", **key)
+        assert told["http"] == (404 if keyed else 200)
+        assert len(up.asked) == (0 if keyed else 1)
+
+    served(work, keys=keys("a", "b") if keyed else ())
+
+
+@pytest.mark.parametrize("guard", ["off", "report", "mend"])
+def test_a_call_that_is_sent_again_behind_its_answer_is_kept_once(guard):
+    async def work(up, gw):
+        up.then(streaming("resp_1", call("call_1")))
+        await gw.ask(input="x")
+        up.then(streaming("resp_2", message()))
+        again = [call("call_1"), output("call_1")]
+        await gw.ask(input=again, previous_response_id="resp_1")
+        sent = [item["type"] for item in up.asked[-1].json["input"]]
+        both = ["function_call", "function_call_output"]
+        assert sent == (both[1:] if guard == "mend" else both)
+        kept = await gw.world.exchanges.exchange("local", "resp_2")
+        assert [json.loads(item)["type"] for item in kept.items] == ["function_call_output"]
+
+    served(work, up_guard=guard)
+
+
+def test_a_response_of_a_gateway_that_keeps_it_says_so_also_where_it_broke_off():
+    async def work(up, gw):
+        made = await gw.world.conversations.begin("local", created=0.0)
+        up.then(saying(told_by("resp_1", message(), store=False)[:4], then="cut"))
+        (*_, end) = await gw.stream(input="x", conversation=made.id)
+        assert end["response"]["store"] is True
+        async with gw.client.get(gw.url + "/responses/resp_1") as told:
+            response = await told.json()
+        assert response["status"] == "failed"
+        assert response["store"] is True
+        assert response["conversation"] == {"id": made.id}
+
+    served(work, up_state="gateway", up_retries=0)

@@ -14,7 +14,7 @@ from lockstitch.gateway.keeping.exchanges import begun, ended, kept
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
-from tests.gateway.building import Faulty, call, encoded, message, run, user
+from tests.gateway.building import WRITES, Faulty, call, encoded, message, run, user
 from tests.generated import examples
 
 BEGINNING = begun(AskedNote(upstream="up"), [encoded(user())], "resp_1")
@@ -28,7 +28,7 @@ def said(*items):
 
 def recorder(store, name="resp_1"):
     exchanges = Exchanges(store)
-    return Recorder(lambda: exchanges.opened("local", name))
+    return Recorder(lambda facts, last: exchanges.begun("local", name, facts, last=last))
 
 
 async def exchange(store, name="resp_1"):
@@ -67,14 +67,23 @@ def test_what_was_recorded_is_there_when_its_promise_is_kept():
 def test_what_happens_while_the_disk_is_busy_goes_with_the_next_write():
     async def main():
         store = Faulty()
+        busy, go = asyncio.Event(), asyncio.Event()
+
+        async def delay(kind, name):
+            busy.set()
+            await go.wait()
+
+        store.delay = delay
         one = recorder(store)
         one.record(BEGINNING.facts)
+        await busy.wait()
         for n in range(200):
             one.record(said(message(id=f"msg_{n}")))
         one.record(END, last=True)
+        go.set()
         await one.durable()
         await one.close()
-        assert store.calls.count("append") <= 3
+        assert store.calls == ["begin", "append"]
         assert len((await exchange(store)).said) == 200
 
     run(main())
@@ -96,7 +105,7 @@ def test_whichever_call_of_the_store_fails_no_promise_is_broken_and_no_claim_kep
             assert len(found.said) == 2
         if promises[1] is None:
             assert found.ending is Ending.COMPLETED
-        if failed_call in ("claim", "append"):
+        if failed_call in WRITES:
             assert NotDurable in map(type, promises)
             assert one.given_up is None
         if failed_call != "release":
@@ -131,10 +140,10 @@ def test_a_mistake_in_the_store_is_no_silence():
     """Whatever it raises: who waits is told."""
 
     async def main():
-        async def opened():
+        async def begun(facts, last):
             raise RuntimeError("nobody thought of this")
 
-        one = Recorder(opened)
+        one = Recorder(begun)
         one.record(BEGINNING.facts)
         with pytest.raises(NotDurable):
             async with asyncio.timeout(1):
@@ -194,7 +203,7 @@ def test_facts_are_written_in_order_however_they_come(steps, fails):
             else:
                 await one.close()
         if fails:
-            store.fails = lambda kind, _: kind == "append"
+            store.fails = lambda kind, _: kind in WRITES
         one.record(END, last=True)
         promises.append((count, one.durable()))
         results = await asyncio.gather(*(p for _, p in promises), return_exceptions=True)
@@ -219,7 +228,7 @@ def test_whoever_waits_may_be_cancelled_and_the_write_is_not():
         go = asyncio.Event()
 
         async def delay(kind, name):
-            if kind == "append":
+            if kind in WRITES:
                 await go.wait()
 
         store.delay = delay

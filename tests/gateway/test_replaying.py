@@ -34,7 +34,7 @@ def asked(items, previous="resp_1", **more):
 
 
 async def replayed(one, to, items, previous="resp_1", **more):
-    return json.loads(await one.behind(*asked(items, previous, **more), to))
+    return json.loads((await one.behind(*asked(items, previous, **more), to)).body)
 
 
 def test_a_replay_has_everything_and_no_anchor():
@@ -46,6 +46,19 @@ def test_a_replay_has_everything_and_no_anchor():
         assert sent["instructions"] == "be good"
         assert "store" not in sent
         assert lockstitch.check(sent["input"]) == []
+
+    replaying(work)
+
+
+@pytest.mark.parametrize("said_by", ["up", "other"])
+def test_a_replay_says_whether_anything_was_left_out_for_another_upstream(said_by):
+    async def work(exchanges, one, to):
+        await keep(exchanges, "resp_1", [user("a")], [message()], upstream=said_by)
+        sent = await one.behind(*asked([user("b")]), to)
+        assert sent.away == (said_by != to.name)
+        ids = [item.get("id") for item in json.loads(sent.body)["input"]]
+        assert ("msg_1" in ids) != sent.away
+        assert (await one.whole(read(encoded({"model": "m"})), [user()], to, away=True)).away
 
     replaying(work)
 

@@ -9,14 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.gateway.deciding.retrying import (
+    LATE_LISTING_SECONDS,
     LONGEST_WAIT_SECONDS,
     TABLE,
+    WAITS_SECONDS,
     Again,
     AgainReplayed,
     Elsewhere,
     Fail,
     Failed,
     PassOn,
+    ReadBack,
     Sent,
     Shown,
     Try,
@@ -137,6 +140,24 @@ def test_a_second_send_in_a_tree_is_a_harmless_sibling():
             assert isinstance(step(failure, sent, shown=Shown.BEGUN, in_stream=True), Again)
 
 
+def test_what_was_lost_on_its_way_to_a_conversation_is_looked_for_before_it_is_repeated():
+    told_so = Fail("server_error", "The connection was cut.")
+    assert step(CUT, Sent.CONVERSATION, can_read_back=True) == ReadBack(told_so)
+    assert step(CUT, Sent.CONVERSATION, can_read_back=True, tries_left=0) == told_so
+    assert step(CUT, Sent.CONVERSATION) == told_so
+    assert step(ERROR, Sent.CONVERSATION, can_read_back=True) == ReadBack(PassOn())
+    assert step(UNSENT, Sent.CONVERSATION, can_read_back=True) == Again(0.0)
+
+
+def test_in_doubt_everything_is_looked_for_again():
+    """What runs there now may be the earlier try."""
+    locked = told("x", code="conversation_locked")
+    more = {"can_read_back": True, "in_doubt": True}
+    assert step(locked, Sent.CONVERSATION, made=2, **more) == ReadBack(PassOn(), 1.0)
+    assert isinstance(step(UNSENT, Sent.CONVERSATION, **more), ReadBack)
+    assert step(locked, Sent.CONVERSATION, in_doubt=True) == PassOn()
+
+
 def test_a_locked_conversation_is_waited_for():
     locked = told("x", code="conversation_locked")
     assert step(locked, Sent.CONVERSATION) == Again(0.5)
@@ -150,6 +171,7 @@ def test_a_socket_that_is_used_up_is_replaced_and_what_was_only_there_is_replaye
     assert step(used_up, Sent.KNOWN_CHAIN) == Again(0.0)
     assert step(used_up, Sent.KNOWN_CHAIN, anchor_gone=True) == AgainReplayed()
     assert step(CUT, Sent.KNOWN_CHAIN, anchor_gone=True) == AgainReplayed()
+    assert step(CUT, Sent.KNOWN_CHAIN, anchor_gone=True, made=3) == AgainReplayed(WAITS_SECONDS[2])
 
 
 def test_a_response_in_the_background_is_never_started_twice():
@@ -190,6 +212,9 @@ _tries = st.builds(
     background=st.booleans(),
     provider_acts=st.booleans(),
     anchor_gone=st.booleans(),
+    can_read_back=st.booleans(),
+    in_doubt=st.booleans(),
+    unattended=st.booleans(),
 )
 
 
@@ -198,6 +223,14 @@ _tries = st.builds(
 def test_the_rules_hold_for_every_try(one):
     then = next_step(one)
     what = failed(one.failure, anchor=one.anchor)
+    if one.unattended:
+        assert isinstance(then, (PassOn, Fail))
+    # An ambiguous send to a conversation is never repeated without reading back.
+    if one.sent is Sent.CONVERSATION and (one.in_doubt or what is Failed.LOST):
+        assert not isinstance(then, (Again, AgainReplayed, Elsewhere))
+    if isinstance(then, ReadBack):
+        assert one.can_read_back
+        assert then.after >= LATE_LISTING_SECONDS
     resent = isinstance(then, Again | AgainReplayed | Elsewhere)
     if one.shown is Shown.MORE:
         assert isinstance(then, PassOn | Fail), "nothing is repeated after the client saw more"

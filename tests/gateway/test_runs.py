@@ -45,6 +45,17 @@ def test_one_that_is_too_large_is_not_kept():
     assert runs.size == 0
 
 
+def test_where_less_may_be_kept_the_oldest_go_at_once():
+    runs = Runs(100)
+    for n in range(2):
+        runs.begin("a", f"resp_{n}", log_of(40))
+        runs.end("a", f"resp_{n}")
+    runs.limit(50)
+    assert runs.find("a", "resp_0") is None
+    assert runs.find("a", "resp_1") is not None
+    assert runs.size == 40
+
+
 def test_what_was_deleted_is_heard_by_nobody():
     runs = Runs(100)
     runs.begin("a", "resp_1", log_of(10))

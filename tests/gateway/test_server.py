@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections import Counter
 
+import aiohttp
 import pytest
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from tests.gateway.building import (
     gateway,
     keys,
     message,
+    next_end,
     open_files,
     provider,
     raw,
@@ -179,11 +181,58 @@ def test_no_path_leaves_the_api(path):
     served(work)
 
 
+@pytest.mark.parametrize(
+    "path", ["/responses/resp_1/others", "/conversations/conv_1/others", "/conversations/a/b/c/d"]
+)
+def test_what_nobody_knows_below_what_belongs_to_a_key_is_not_there(path):
+    async def work(up, gw):
+        anna = {"authorization": "Bearer lsk_a"}
+        async with gw.client.get(gw.url + path, headers=anna) as told:
+            assert told.status == 404
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="404"):
+            await gw.client.ws_connect(gw.url + path, headers=anna)
+        assert (up.asked, up.sockets) == ([], [])
+
+    served(work, keys=keys("a"))
+
+
+def test_what_a_key_made_passes_where_there_are_no_keys_any_more():
+    """The upstream has it for everybody who may ask it; with keys, only for whose it is."""
+
+    async def main():
+        store = Faulty()
+        async with provider() as up:
+            async with gateway(upstream(up), store=store, keys=keys("a", "b")) as gw:
+                up.then(
+                    streaming("resp_1", message()), raw(b'{"id":"conv_1"}', kind="application/json")
+                )
+                assert (await gw.ask(input="x", key="lsk_a"))["id"] == "resp_1"
+                assert (await gw.ask(key="lsk_a", path="/conversations"))["id"] == "conv_1"
+                for path in ("/responses/resp_1", "/conversations/conv_1"):
+                    assert await status_of(gw, path, "lsk_b") == 404
+            up.asked.clear()
+            async with gateway(upstream(up), store=store) as gw:
+                for path in ("/responses/resp_1", "/conversations/conv_1"):
+                    up.then(raw(b"{}", kind="application/json"))
+                    assert await status_of(gw, path) == 200
+                assert (await gw.ask(input="y", previous_response_id="resp_1"))["http"] == 200
+            assert len(up.asked) == 3
+
+    run(main())
+
+
+async def status_of(gw, path, key=None):
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    async with gw.client.get(gw.url + path, headers=headers) as told:
+        return told.status
+
+
 def test_a_key_has_its_limits():
     async def work(up, gw):
         assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
         told = await gw.ask(input="x", key="lsk_a")
         assert told["http"] == 429
+        assert refused(gw) == {"requests_per_minute": 1.0}
         assert (await gw.ask(input="x", key="lsk_b"))["http"] == 200
 
     async def main():
@@ -211,6 +260,102 @@ def test_a_place_is_given_back_however_a_request_ends():
         assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
 
     served(work, keys=keys("a", concurrent=1), up_retries=0)
+
+
+def refused(gw):
+    """How often the gateway itself has refused, by why."""
+    (counted,) = gw.world.metrics.refused.collect()
+    return {one.labels["why"]: one.value for one in counted.samples}
+
+
+def test_a_websocket_that_passes_is_one_request_of_its_key():
+    async def work(up, gw):
+        anna = {"authorization": "Bearer lsk_a"}
+        ws = await gw.client.ws_connect(gw.url + "/realtime", headers=anna)
+        await ws.close()
+        with pytest.raises(aiohttp.WSServerHandshakeError) as no:
+            await gw.client.ws_connect(gw.url + "/realtime", headers=anna)
+        assert no.value.status == 429
+        assert 30 < int(no.value.headers["retry-after"]) <= 60
+        assert refused(gw) == {"requests_per_minute": 1.0}
+        assert len(up.sockets) == 1
+
+    served(work, keys=keys("a", requests_per_minute=1))
+
+
+def test_a_websocket_that_passes_has_a_place_of_its_key_for_its_whole_life():
+    async def work(up, gw):
+        anna = {"authorization": "Bearer lsk_a"}
+        ws = await gw.client.ws_connect(gw.url + "/realtime", headers=anna)
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 429
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="429"):
+            await gw.client.ws_connect(gw.url + "/realtime", headers=anna)
+        lanes = await gw.socket("lsk_a")
+        await lanes.send_json({"type": "response.create", "model": "m", "input": "x"})
+        assert (await next_end(lanes))["status"] == 429
+        assert refused(gw) == {"concurrent": 3.0}
+        await ws.close()
+        await until(lambda: gw.gateway._open == 1)
+        await lanes.send_json({"type": "response.create", "model": "m", "input": "x"})
+        assert (await next_end(lanes))["type"] == "response.completed"
+        await lanes.close()
+        await until(lambda: gw.gateway._open == 0)
+        assert (await gw.ask(input="x", key="lsk_a"))["http"] == 200
+
+    served(work, keys=keys("a", concurrent=1))
+
+
+def test_limits_that_are_read_again_hold_and_are_named():
+    async def work(up, gw):
+        async def asked(size):
+            return await gw.ask(input="x" * size)
+
+        assert (await asked(3000))["http"] == 200
+        limits = replace(QUICK, body_bytes=2000, header_bytes=1024, idle_seconds=0.2)
+        await gw.gateway.reload(replace(gw.world.config, limits=limits))
+        told = await asked(3000)
+        assert told["http"] == 413
+        assert "(2000 bytes)" in told["error"]["message"]
+        assert (await asked(1000))["http"] == 200
+        reader, writer = await gw.talk()
+        writer.write(b"GET /v1/models HTTP/1.1\r\nhost: x\r\nx-a: %b\r\n\r\n" % (b"y" * 2000))
+        assert b" 400 " in await reader.readline()
+        writer.close()
+        reader, writer = await gw.talk()
+        writer.write(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
+        async with asyncio.timeout(2):
+            assert b"live" in await reader.read()  # and it is closed
+        writer.close()
+
+    served(work)
+
+
+def test_a_body_that_began_under_another_limit_is_told_that_one():
+    async def work(up, gw):
+        reader, writer = await gw.talk()
+        writer.write(b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 3000\r\n\r\n")
+        await until(lambda: gw.gateway._open)
+        limits = replace(QUICK, body_bytes=5000)
+        await gw.gateway.reload(replace(gw.world.config, limits=limits))
+        writer.write(b"x" * 3000)
+        assert b" 413 " in await reader.readline()
+        assert b"(2000 bytes)" in await reader.read(4096)
+        writer.close()
+
+    served(work, limits=replace(QUICK, body_bytes=2000))
+
+
+def test_another_configuration_may_keep_fewer_events():
+    async def work(up, gw):
+        await gw.stream(input="x")
+        assert gw.world.runs.size > 0
+        limits = replace(QUICK, events_kept_bytes=0)
+        await gw.gateway.reload(replace(gw.world.config, limits=limits))
+        assert gw.world.runs.size == 0
+        await gw.stream(input="x")
+        assert gw.world.runs.size == 0
+
+    served(work)
 
 
 def test_another_configuration_is_gone_on_with_while_requests_run():

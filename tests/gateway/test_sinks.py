@@ -58,6 +58,30 @@ def test_events_go_out_as_lines_also_before_the_head_is_written(framed):
     run(main())
 
 
+def test_the_last_event_does_not_wait_for_long():
+    async def main():
+        may_end = asyncio.Event()
+
+        async def handler(request):
+            sink = sink_of(request)
+            sink.begin(200, SSE)
+            sink.show(sse(EVENTS[:-1]), HEARD[:-1])
+            sink.show(sse(EVENTS[-1:]), HEARD[-1:])
+            await may_end.wait()
+            sink.end()
+            return await sink.finish()
+
+        async with app_serving(handler) as address:
+            reader, writer = await talking(address)
+            told = await reader.readuntil(sse(EVENTS[-1:]))
+            assert b"0\r\n\r\n" not in told
+            may_end.set()
+            assert await reader.read() == b"\r\n0\r\n\r\n"
+            writer.close()
+
+    run(main())
+
+
 def test_a_client_that_goes_away_is_told_of_once_and_not_after_the_end():
     async def main():
         for over in (False, True):

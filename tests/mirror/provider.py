@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from copy import deepcopy
 
+from lockstitch.mirror import Mirror
+
 
 def message(id, text, role="user"):
     kind = "output_text" if role == "assistant" else "input_text"
@@ -35,6 +37,13 @@ def output(id, call_id, said="seen"):
     return {"id": id, "type": "function_call_output", "call_id": call_id, "output": said}
 
 
+def speech(id, transcript=None, role="user"):
+    """What somebody said; the user's words come later, in an event of their own."""
+    kind = "output_audio" if role == "assistant" else "input_audio"
+    content = [{"type": kind, "transcript": transcript}]
+    return {"id": id, "type": "message", "role": role, "status": "completed", "content": content}
+
+
 class Ids:
     """Ids that were never used."""
 
@@ -48,9 +57,14 @@ class Ids:
 
 
 class Provider:
-    """Takes client events; what it tells waits in `outbox` until somebody takes it."""
+    """Takes client events; what it tells waits in `outbox` until somebody takes it.
 
-    def __init__(self):
+    ``links=False`` is xAI's way: it takes items at the end only, never says what an item follows,
+    nor which item was deleted. ``added`` is the event for a new item: Azure says `created`."""
+
+    def __init__(self, *, links=True, added="conversation.item.added"):
+        self.links = links
+        self.added = added
         self.places = []  # [item, lives]
         self.outbox = deque()
         self.told = 0
@@ -62,6 +76,13 @@ class Provider:
     def tell(self, type, **fields):
         self.told += 1
         self.outbox.append({"type": type, "event_id": f"srv_{self.told}", **deepcopy(fields)})
+
+    def tell_added(self, item, previous):
+        self.tell(self.added, item=item, previous_item_id=previous if self.links else None)
+
+    def tell_done(self, item, previous):
+        told = previous if self.links else None
+        self.tell("conversation.item.done", item=item, previous_item_id=told)
 
     @property
     def items(self):
@@ -76,9 +97,16 @@ class Provider:
     def insert(self, item, previous):
         """Behind this one, tombstone or not; None: at the head."""
         at = 0
-        if previous is not None:
+        if not self.links:
+            at = len(self.places)
+        elif previous is not None:
             (at,) = [n + 1 for n, (one, _) in enumerate(self.places) if one["id"] == previous]
         self.places.insert(at, [item, True])
+
+    def rewrite(self, item):
+        for place in self.places:
+            if place[0]["id"] == item["id"]:
+                place[0] = item
 
     # --- the client
 
@@ -95,13 +123,7 @@ class Provider:
             case "conversation.item.create":
                 return self._create(deepcopy(event["item"]), event.get("previous_item_id"))
             case "conversation.item.delete":
-                for place in self.places:
-                    if place[1] and place[0]["id"] == event["item_id"]:
-                        place[1] = False
-                        self.deleted.append(event["item_id"])
-                        self.tell("conversation.item.deleted", item_id=event["item_id"])
-                        return None
-                return "item_delete_invalid_item_id"
+                return self.deletes(event["item_id"])
             case "conversation.item.retrieve":
                 item = self.living(event["item_id"])
                 if item is None:
@@ -112,8 +134,12 @@ class Provider:
     def _create(self, item, previous):
         if any(one["id"] == item["id"] for one, _ in self.places):
             raise AssertionError(f"{item['id']} was created twice")
+        if not self.links and previous is not None:
+            raise AssertionError("this provider takes items at the end only")
         if previous not in {None, "root"} and self.living(previous) is None:
             return "item_create_invalid_previous_item_id"
+        if any(part["type"] in {"input_audio", "output_audio"} for part in item.get("content", ())):
+            raise AssertionError("a client cannot create what it cannot say")
         if item["type"] == "function_call_output" and not any(
             one["type"] == "function_call" and one["call_id"] == item["call_id"]
             for one in self.items
@@ -122,21 +148,45 @@ class Provider:
         after = self.last() if previous is None else None if previous == "root" else previous
         self.insert(item, after)
         self.created.append(item["id"])
-        self.tell("conversation.item.added", item=item, previous_item_id=after)
-        self.tell("conversation.item.done", item=item, previous_item_id=after)
+        self.tell_added(item, after)
+        self.tell_done(item, after)
         return None
+
+    def deletes(self, id):
+        for place in self.places:
+            if place[1] and place[0]["id"] == id:
+                place[1] = False
+                self.deleted.append(id)
+                self.tell("conversation.item.deleted", item_id=id if self.links else "")
+                return None
+        return "item_delete_invalid_item_id"
 
     # --- the user and the model
 
     def hears(self, item):
         previous = self.last()
         self.insert(item, previous)
-        self.tell("conversation.item.added", item=item, previous_item_id=previous)
-        self.tell("conversation.item.done", item=item, previous_item_id=previous)
+        self.tell_added(item, previous)
+        self.tell_done(item, previous)
+
+    def transcribes(self, id, words):
+        """What the user said, in words; None: it cannot be told."""
+        kind = "conversation.item.input_audio_transcription"
+        if words is None:
+            self.tell(f"{kind}.failed", item_id=id, content_index=0, error={"code": "unclear"})
+            return
+        item = next(item for item, _ in self.places if item["id"] == id)
+        self.rewrite(item | {"content": [item["content"][0] | {"transcript": words}]})
+        self.tell(f"{kind}.completed", item_id=id, content_index=0, transcript=words)
+
+    def truncates(self, id):
+        """The user interrupted: what was not heard is taken out of what was said."""
+        self.rewrite(self.living(id) | {"content": [{"type": "output_audio"}]})
+        self.tell("conversation.item.truncated", item_id=id, content_index=0, audio_end_ms=100)
 
     def starts(self, id):
         """A response: the place of its first item is fixed now."""
-        self.response = {"id": id, "previous": self.last(), "items": []}
+        self.response = {"id": id, "previous": self.last(), "said": {}}
         self.tell("response.created", response={"id": id, "status": "in_progress", "output": []})
 
     def announces(self, item):
@@ -146,38 +196,36 @@ class Provider:
                 item[empty] = [] if empty == "content" else ""
         response = self.response
         self.insert(item, response["previous"])
-        where = {"response_id": response["id"], "output_index": len(response["items"])}
+        where = {"response_id": response["id"], "output_index": len(response["said"])}
         self.tell("response.output_item.added", item=item, **where)
-        self.tell("conversation.item.added", item=item, previous_item_id=response["previous"])
+        self.tell_added(item, response["previous"])
         response["previous"] = item["id"]
-        response["items"].append(item["id"])
+        response["said"][item["id"]] = item
 
     def finishes(self, item):
-        for place in self.places:
-            if place[0]["id"] == item["id"]:
-                place[0] = item
+        self.rewrite(item)
         response = self.response
+        response["said"][item["id"]] = item
         self.tell("response.output_item.done", item=item, response_id=response["id"])
         if self.living(item["id"]):
-            self.tell("conversation.item.done", item=item, previous_item_id=None)
+            self.tell_done(item, None)
 
     def ends(self):
+        """What it said is told once more, as it was said: before anybody truncated it."""
         response, self.response = self.response, None
-        output = [item for item, _ in self.places if item["id"] in response["items"]]
+        said = list(response["said"].values())
         self.tell(
             "response.done",
-            response={"id": response["id"], "status": "completed", "output": output},
+            response={"id": response["id"], "status": "completed", "output": said},
         )
 
 
 class Session:
     """A mirror and its provider, with somebody who carries everything at once."""
 
-    def __init__(self, **options):
-        from lockstitch.mirror import Mirror
-
-        self.provider = Provider()
-        self.mirror = Mirror(**options)
+    def __init__(self, *, links=True, **provider):
+        self.provider = Provider(links=links, **provider)
+        self.mirror = Mirror(links=links)
         self.new_id = Ids()
         self.now = 0.0
 
@@ -195,8 +243,9 @@ class Session:
             self.provider.receive(edit.client_event())
         return edits
 
-    def hear(self, count=1):
-        events = [self.provider.outbox.popleft() for _ in range(count) if self.provider.outbox]
+    def hear(self, count=1, order=lambda events: events):
+        outbox = self.provider.outbox
+        events = order([outbox.popleft() for _ in range(min(count, len(outbox)))])
         for event in events:
             self.mirror.apply(event)
         return events

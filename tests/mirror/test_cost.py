@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from tests.mirror.building import heard
 from tests.mirror.provider import Ids, message
-from tests.mirror.test_mirror import heard
 
 
 def full(count):
@@ -51,6 +51,23 @@ def of_event(mirror):
     return lambda: mirror.apply(event)
 
 
+def of_deletion(mirror):
+    return lambda: mirror.apply({"type": "conversation.item.deleted", "item_id": "m3"})
+
+
+def of_word(mirror):
+    mirror.snapshot()
+    done = {"type": "conversation.item.done", "item": message("m3", "else")}
+    return lambda: mirror.apply(done)
+
+
+def of_answer_without_a_name(mirror):
+    """Everything is being deleted, and the provider does not say what it has deleted."""
+    mirror.commit(mirror.plan([], base=mirror.snapshot(), new_id=Ids()))
+    list(mirror.due(at=0))
+    return lambda: mirror.apply({"type": "conversation.item.deleted", "item_id": ""})
+
+
 def of_changes(mirror):
     base = mirror.snapshot()
     return lambda: mirror.plan_changes(
@@ -66,7 +83,10 @@ def of_snapshot(mirror):
     return mirror.snapshot
 
 
-@pytest.mark.parametrize("act", [of_event, of_changes, of_snapshot])
+@pytest.mark.parametrize(
+    "act",
+    [of_event, of_deletion, of_word, of_answer_without_a_name, of_changes, of_snapshot],
+)
 def test_it_costs_the_same_however_long_the_context_is(act):
     assert steps(act(full(50))) == steps(act(full(500)))
 

@@ -17,19 +17,46 @@ from hypothesis.stateful import (
 
 from lockstitch.mirror import Create, Delete, summarised
 from tests.generated import examples
-from tests.mirror.provider import Session, call, message, output
+from tests.mirror.provider import Session, call, message, output, speech
+
+ADDED = {"conversation.item.added", "conversation.item.created"}
+
+
+def about(event):
+    """The item that an event is about; a response, or an edit, if it is about none."""
+    if "item" in event:
+        return event["item"]["id"]
+    return event.get("item_id") or event.get("response", {}).get("id") or event["event_id"]
+
+
+def may_swap(one, other):
+    """Could the second come first, and the same be meant? Of two items behind the same one, the
+    order tells which stands nearer; and what a response says comes while it goes on."""
+    if about(one) == about(other) or "response" in one or "response" in other:
+        return False
+    both_added = one["type"] in ADDED and other["type"] in ADDED
+    return not both_added or one["previous_item_id"] != other["previous_item_id"]
+
+
+def finished(item):
+    return item.get("status") != "in_progress"
 
 
 class Conversations(RuleBasedStateMachine):
     """The caller's snapshots may be old; the provider speaks when it likes."""
 
-    @initialize()
-    def begin(self):
-        self.session = Session()
+    @initialize(links=st.booleans(), added=st.sampled_from(sorted(ADDED)), reorders=st.booleans())
+    def begin(self, links, added, reorders):
+        self.session = Session(links=links, added=added)
+        self.links = links
+        # Without links the order of events is all that there is.
+        self.reorders = reorders and links
         self.provider, self.mirror = self.session.provider, self.session.mirror
         self.count = 0
         self.base = self.mirror.snapshot()
+        self.bases = [(self.base, ())]
         self.speaking = None
+        self.unheard = []
         self.last_target = []
 
     def name(self, prefix):
@@ -38,10 +65,21 @@ class Conversations(RuleBasedStateMachine):
 
     # --- the provider's side
 
-    @rule()
-    def the_user_speaks(self):
+    @rule(words=st.booleans())
+    def the_user_speaks(self, words):
         name = self.name("user")
-        self.provider.hears(message(name, name))
+        if words:
+            self.provider.hears(message(name, name))
+        else:
+            self.provider.hears(speech(name))
+            self.unheard.append(name)
+
+    @precondition(lambda self: self.unheard)
+    @rule(fails=st.booleans(), data=st.data())
+    def the_words_come(self, fails, data):
+        name = data.draw(st.sampled_from(self.unheard))
+        self.unheard.remove(name)
+        self.provider.transcribes(name, None if fails else f"words of {name}")
 
     @precondition(lambda self: self.provider.response is None)
     @rule()
@@ -49,17 +87,21 @@ class Conversations(RuleBasedStateMachine):
         self.provider.starts(self.name("resp"))
 
     @precondition(lambda self: self.provider.response is not None and self.speaking is None)
-    @rule(calls=st.booleans())
-    def an_item_is_announced(self, calls):
+    @rule(what=st.sampled_from(["call", "text", "audio"]))
+    def an_item_is_announced(self, what):
         name = self.name("said")
-        item = call(name, f"c_{name}", '{"a": 1}') if calls else message(name, name, "assistant")
-        self.speaking = item
-        self.provider.announces(item)
+        self.speaking = {
+            "call": call(name, f"c_{name}", '{"a": 1}'),
+            "text": message(name, name, "assistant"),
+            "audio": speech(name, f"spoken {name}", "assistant"),
+        }[what]
+        self.provider.announces(self.speaking)
 
     @precondition(lambda self: self.speaking is not None)
-    @rule()
-    def an_item_is_finished(self):
-        self.provider.finishes(self.speaking)
+    @rule(cut=st.booleans())
+    def an_item_is_finished(self, cut):
+        status = "incomplete" if cut else "completed"
+        self.provider.finishes(self.speaking | {"status": status})
         self.speaking = None
 
     @precondition(lambda self: self.provider.response is not None and self.speaking is None)
@@ -67,21 +109,56 @@ class Conversations(RuleBasedStateMachine):
     def the_response_ends(self):
         self.provider.ends()
 
+    @rule(data=st.data())
+    def the_user_interrupts(self, data):
+        spoken = [
+            item["id"]
+            for item in self.provider.items
+            if finished(item) and item.get("content", [{}])[0].get("type") == "output_audio"
+        ]
+        if spoken:
+            self.provider.truncates(data.draw(st.sampled_from(spoken)))
+
+    @precondition(lambda self: self.links)  # else nobody could tell what was deleted
+    @rule(data=st.data())
+    def somebody_else_deletes(self, data):
+        messages = [
+            item["id"]
+            for item in self.provider.items
+            if item["type"] == "message" and finished(item)
+        ]
+        if messages:
+            self.provider.deletes(data.draw(st.sampled_from(messages)))
+
     @rule(count=st.integers(1, 3))
     def the_provider_refuses(self, count):
         self.provider.refuse_next = count
 
     # --- what is between them
 
-    @rule(count=st.integers(1, 6), twice=st.booleans())
-    def events_come(self, count, twice):
-        heard = self.session.hear(count)
+    @rule(count=st.integers(1, 6), twice=st.booleans(), data=st.data())
+    def events_come(self, count, twice, data):
+        def order(events):
+            at = 0
+            while self.reorders and at + 1 < len(events):
+                if may_swap(events[at], events[at + 1]) and data.draw(st.booleans()):
+                    events[at : at + 2] = reversed(events[at : at + 2])
+                    at += 1
+                at += 1
+            return events
+
+        heard = self.session.hear(count, order)
         for event in heard if twice else ():
             self.mirror.apply(event)
 
     @rule()
     def edits_go(self):
         self.session.send()
+
+    @precondition(lambda self: self.links)  # else nobody could tell which answer is whose
+    @rule()
+    def edits_are_lost(self):
+        list(self.mirror.due(at=self.session.now))
 
     @rule()
     def time_passes(self):
@@ -93,9 +170,15 @@ class Conversations(RuleBasedStateMachine):
     @rule()
     def the_caller_looks(self):
         self.base = self.mirror.snapshot()
+        self.bases = [*self.bases[-2:], (self.base, tuple(self.mirror.items))]
+
+    @rule(back=st.integers(0, 2))
+    def the_caller_goes_on_from_what_it_saw_before(self, back):
+        self.base, shown = self.bases[max(0, len(self.bases) - 1 - back)]
+        assert self.base.items == shown
 
     def sync(self, target):
-        seen = {item["id"] for item in self.base.items}
+        seen = {item["id"] for item in self.base.items if finished(item)}
         wanted = {item["id"] for item in target}
         plan = self.mirror.plan(target, base=self.base, new_id=self.session.new_id)
         copied = {edit.copy_of for edit in plan.edits if isinstance(edit, Create)}
@@ -117,7 +200,7 @@ class Conversations(RuleBasedStateMachine):
                 continue
             answers = {one["id"] for one in items if one.get("call_id") == item["call_id"]}
             answers -= {one["id"] for one in items if one["type"] == "function_call"}
-            assert answers, "deleted a call in flight"
+            assert answers or item["status"] == "incomplete", "deleted a call in flight"
             assert answers <= going | self.leaving(), "deleted half a pair"
 
     def leaving(self):
@@ -129,6 +212,13 @@ class Conversations(RuleBasedStateMachine):
         context = self.mirror._context
         return {record.id for record in context.chain.order() if context.is_stray(record)}
 
+    def changed(self, item):
+        if item["type"] == "message":
+            return message(item["id"], self.name("changed "), item["role"])
+        if item["type"] == "function_call":
+            return item | {"arguments": self.name("changed ")}
+        return item | {"output": self.name("changed ")}
+
     @rule(data=st.data())
     def the_caller_edits(self, data):
         target = list(self.base.items)
@@ -137,13 +227,7 @@ class Conversations(RuleBasedStateMachine):
             target = [item for at, item in enumerate(target) if at not in gone]
         if target and data.draw(st.booleans()):
             at = data.draw(st.integers(0, len(target) - 1))
-            item = target[at]
-            if item["type"] == "message":
-                target[at] = message(item["id"], self.name("changed "), item["role"])
-            elif item["type"] == "function_call":
-                target[at] = item | {"arguments": self.name("changed ")}
-            else:
-                target[at] = item | {"output": self.name("changed ")}
+            target[at] = self.changed(target[at])
         if len(target) > 1 and data.draw(st.booleans()):
             item = target.pop(data.draw(st.integers(0, len(target) - 1)))
             target.insert(data.draw(st.integers(0, len(target))), item)
@@ -156,18 +240,24 @@ class Conversations(RuleBasedStateMachine):
             target[at:at] = [call(name, f"c_{name}"), output(f"{name}o", f"c_{name}")]
         self.sync(target)
 
-    @rule(more=st.booleans())
-    def the_caller_says_again_what_it_wanted(self, more):
+    @rule(data=st.data())
+    def the_caller_shuffles(self, data):
+        self.sync(data.draw(st.permutations(self.base.items)))
+
+    @rule(more=st.booleans(), changes=st.booleans())
+    def the_caller_says_again_what_it_wanted(self, more, changes):
         target = list(self.last_target)
+        if changes and target:
+            target[0] = self.changed(target[0])  # under the id that it knows
         if more:
             name = self.name("mine")
             target.append(message(name, name))
         self.sync(target)
 
-    @rule(fraction=st.sampled_from([0.3, 0.5, 1.0]))
-    def the_caller_summarises(self, fraction):
+    @rule(fraction=st.sampled_from([0.3, 0.5, 1.0]), leading=st.integers(0, 2))
+    def the_caller_summarises(self, fraction, leading):
         summary = message(self.name("summary"), "in short", "assistant")
-        self.sync(summarised(self.base.items, summary, fraction=fraction))
+        self.sync(summarised(self.base.items, summary, fraction=fraction, leading=leading))
 
     @rule()
     def the_caller_answers_every_call_it_sees(self):
@@ -181,17 +271,22 @@ class Conversations(RuleBasedStateMachine):
     def the_caller_names_what_changed(self, data):
         ids = [item["id"] for item in self.base.items]
         removed = data.draw(st.sets(st.sampled_from(ids), max_size=3)) if ids else ()
-        name = self.name("mine")
+        others = [item for item in self.base.items if item["id"] not in removed]
+        changed = [self.changed(others[0])] if others and data.draw(st.booleans()) else []
+        name, first = self.name("mine"), self.name("mine")
         plan = self.mirror.plan_changes(
             base=self.base,
             new_id=self.session.new_id,
             added=[message(name, name)],
+            inserted={"root": [message(first, first)]} if data.draw(st.booleans()) else None,
+            changed=changed,
             removed=sorted(removed),
         )
+        copied = {edit.copy_of for edit in plan.edits if isinstance(edit, Create)}
         # An item whose place a copy took goes by both ids.
         named = {self.mirror._context.resolve(one) for one in removed}
         for edit in plan.edits:
-            assert not isinstance(edit, Delete) or edit.item_id in named
+            assert not isinstance(edit, Delete) or edit.item_id in named | copied
         self.check_calls(plan)
         self.mirror.commit(plan)
 
@@ -213,6 +308,8 @@ class Conversations(RuleBasedStateMachine):
     def teardown(self):
         if not hasattr(self, "session"):
             return
+        for snapshot, shown in self.bases:
+            assert snapshot.items == shown
         self.provider.refuse_next = 0
         if self.speaking is not None:
             self.provider.finishes(self.speaking)
@@ -238,6 +335,13 @@ class Conversations(RuleBasedStateMachine):
         self.session.sync(target)
         outputs, calls = self.pairs()
         assert outputs == calls
+        # Wanting the same again changes nothing.
+        for _ in range(2):
+            self.session.sync(self.last_target)
+        assert not self.session.sync(self.last_target).edits
+        assert self.mirror.items == self.provider.items
+        outputs, calls = self.pairs()
+        assert not outputs - calls
         created = Counter(self.provider.created)
         assert not created or max(created.values()) == 1
 

@@ -80,11 +80,13 @@ def written_down(name: str, line: object) -> None:
 class PointedStore(SqliteStore):
     """A store of which every write is two points, and every fact, too."""
 
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
         written = ["append", *(type(decoded(record)).__name__ for record in records)]
         for what in written:
             passing(f"before {what}")
-        await super().append(claim, after, records)
+        await super().append(claim, after, records, release=release)
         for what in written:
             passing(f"after {what}")
 

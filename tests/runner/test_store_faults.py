@@ -30,12 +30,12 @@ class Failing(MemoryStore):
         self.fails_at = None
         self.written = False
 
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         self.writes += 1
         if self.writes != self.fails_at:
-            return await super().append(claim, after, records)
+            return await super().append(claim, after, records, **how)
         if self.written:
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
         raise CannotWrite("The disk is full.")
 
 

@@ -187,13 +187,13 @@ class Failing(MemoryStore):
         self._written = written
         self._error = error or CannotWrite("The disk is full.")
 
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         self.left -= 1
         if self.left == 0:
             if self._written:
-                await super().append(claim, after, records)
+                await super().append(claim, after, records, **how)
             raise self._error
-        await super().append(claim, after, records)
+        await super().append(claim, after, records, **how)
 
 
 async def appended_each(journal, facts):
@@ -283,9 +283,9 @@ def test_an_error_that_no_store_promised_makes_a_journal_stale_too():
 
 def test_the_first_failure_is_the_one_that_is_told():
     class Slow(Failing):
-        async def append(self, claim, after, records):
+        async def append(self, claim, after, records, **how):
             await asyncio.sleep(0)
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
 
     async def run():
         store = Slow(1)
@@ -310,10 +310,10 @@ class Waiting(MemoryStore):
         super().__init__()
         self.entered, self.go_on = asyncio.Event(), asyncio.Event()
 
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         self.entered.set()
         await self.go_on.wait()
-        await super().append(claim, after, records)
+        await super().append(claim, after, records, **how)
 
 
 async def cancelled_append(store, journal):

@@ -10,7 +10,9 @@ from lockstitch.core.errors import IllegalFact
 from lockstitch.core.facts import Noted, RequestSent
 from lockstitch.store import Journal
 from lockstitch.store.memory import MemoryStore
+from lockstitch.store.sealing import Sealed
 from lockstitch.store.sqlite.store import SqliteStore
+from tests.store.kept import some_keys
 
 A, B = Noted(kind="a", note=b"1"), Noted(kind="b", note=b"2")
 
@@ -21,7 +23,10 @@ async def length(store):
 
 def with_store(tmp_path, work):
     async def main():
+        await work(MemoryStore())
         async with await SqliteStore.open(tmp_path / "store.db") as store:
+            await work(store)
+        async with Sealed(await SqliteStore.open(tmp_path / "sealed.db"), some_keys(1)) as store:
             await work(store)
 
     asyncio.run(main())
@@ -71,15 +76,3 @@ def test_what_is_not_the_writers_any_more_is_not_written(tmp_path):
         await journal.close()
 
     with_store(tmp_path, work)
-
-
-def test_a_store_that_cannot_is_opened_step_by_step():
-    async def main():
-        store = MemoryStore()
-        assert await Journal.begin(store, "c", [A]) is None
-        journal = await Journal.open(store, "c")
-        await journal.append(A, last=True)
-        async with await Journal.open(store, "c") as again:
-            assert len(again.ledger) == 2
-
-    asyncio.run(main())

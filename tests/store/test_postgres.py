@@ -11,7 +11,7 @@ from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.contract import Found
 from lockstitch.store.errors import CannotOpen, CannotWrite, ClaimLost, ConversationBusy, Damaged
 from lockstitch.store.postgres import PostgresStore
-from lockstitch.store.postgres.errors import opening_failed, public_url, writing_failed
+from lockstitch.store.postgres.errors import opening_failed, writing_failed
 from lockstitch.store.postgres.queries import QUERIES
 from lockstitch.store.postgres.text import kept, key, original
 from tests.store.postgres_parts import (
@@ -26,24 +26,6 @@ from tests.store.postgres_parts import (
 )
 
 # Opening
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://ann:s3cret@db:5432/x", "postgresql://ann@db:5432/x"),
-        ("postgresql://ann:s3/cr@et@db/x", "postgresql://ann@db/x"),
-        ("postgresql://ann@/x?host=/run&password=s3cret", "postgresql://ann@/x?host=/run"),
-        (
-            "postgresql://ann@/x?password=s3cret&host=/run",
-            "postgresql://ann@/x?host=/run",
-        ),
-        ("postgresql://ann@db/x?sslpassword=s3cret", "postgresql://ann@db/x"),
-        ("postgresql://db/x", "postgresql://db/x"),
-    ],
-)
-def test_a_url_is_shown_without_its_password(url, shown):
-    assert public_url(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lockstitch.core.records import Record
-from lockstitch.store.errors import CannotOpen, CannotWrite, OutOfStep
+from lockstitch.store.contract import Claim
+from lockstitch.store.errors import CannotOpen, CannotWrite, ClaimLost, OutOfStep
 from lockstitch.store.postgres import PostgresStore
 from tests.store.postgres_parts import all_of, full_record, with_store
 from tests.store.postgres_proxy import Proxy
@@ -41,6 +42,8 @@ class Session:
             await self._again(lambda: store.find(full_record(1, self.conversation).names[0]))
             await self._again(store.stats)
             await self._again(lambda: store.release(claim))
+            brief = await self._again(lambda: self._begin(store))
+            await self._again(lambda: self._end(store, brief))
 
     async def _again(self, work):
         """Once more, after it failed. The fault comes once."""
@@ -58,6 +61,25 @@ class Session:
             # The one before had happened, and only its answer was lost.
             assert self.failures
             assert len(await all_of(store, self.conversation)) == after + BATCHES[number]
+
+    @property
+    def brief(self) -> str:
+        """A conversation that is begun, and ended, in one write each."""
+        return f"{self.conversation}-brief"
+
+    async def _begin(self, store: PostgresStore) -> Claim:
+        records = [full_record(1, self.brief)]
+        claim = await store.begin(self.brief, records, owner="test", seconds=0)
+        if claim is None:
+            assert self.failures  # it had begun, and only the answer was lost
+            claim = await store.claim(self.brief, owner="test", seconds=0)
+        return claim
+
+    async def _end(self, store: PostgresStore, claim: Claim) -> None:
+        try:
+            await store.append(claim, 1, [full_record(2, self.brief)], release=True)
+        except ClaimLost:
+            assert self.failures  # it was the last, and only the answer was lost
 
     def batch(self, number: int) -> list[Record]:
         after = sum(BATCHES[:number])
@@ -77,7 +99,10 @@ async def lose_the_connection(
     expected = [one for number in range(len(BATCHES)) for one in session.batch(number)]
     assert await all_of(store, session.conversation) == expected
     assert session.acknowledged == len(expected)
-    for one in expected:
+    brief = [full_record(seq, session.brief) for seq in (1, 2)]
+    assert await all_of(store, session.brief) == brief
+    await store.claim(session.brief, owner="next", seconds=0)
+    for one in (*expected, *brief):
         for name in one.names:
             assert [found.seq for found in await store.find(name)] == [one.seq]
     return proxy.has_cut

@@ -13,6 +13,7 @@ from lockstitch.store.postgres import PostgresStore
 from tests.store.postgres_parts import (
     LONG_SECONDS,
     all_of,
+    behind_its_back,
     full_record,
     locked,
     record,
@@ -175,7 +176,7 @@ def test_closing_finishes_what_was_begun(postgres_url):
 
 def test_a_group_larger_than_the_limit_is_split(postgres_url, monkeypatch):
     monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_BYTES", 10_000)
-    monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_APPENDS", 7)
+    monkeypatch.setattr("lockstitch.store.postgres.writer.GROUP_WRITES", 7)
 
     async def work(store):
         claims = await claimed(store, *(f"c{number}" for number in range(30)))
@@ -184,6 +185,25 @@ def test_a_group_larger_than_the_limit_is_split(postgres_url, monkeypatch):
         )
         for one in claims:
             assert await all_of(store, one.conversation) == [full_record(1, one.conversation)]
+
+    with_store(postgres_url, work)
+
+
+def test_conversations_that_begin_and_appends_share_one_statement(postgres_url):
+    async def work(store):
+        claims = await claimed(store, *(f"old {n}" for n in range(20)))
+        before = await behind_its_back(store, "SELECT last_value FROM lockstitch.groups")
+        results = await asyncio.gather(
+            *(store.append(claim, 0, [record(1)], release=True) for claim in claims),
+            *(
+                store.begin(f"new {n}", [record(1)], owner="test", seconds=LONG_SECONDS)
+                for n in range(20)
+            ),
+        )
+        after = await behind_its_back(store, "SELECT last_value FROM lockstitch.groups")
+        assert after - before <= 1
+        for claim in results[20:]:
+            await store.append(claim, 1, [record(2)])
 
     with_store(postgres_url, work)
 

@@ -205,11 +205,11 @@ def test_an_import_that_failed_is_finished_by_another(monkeypatch):
     class Failing(MemoryStore):
         left = 0
 
-        async def append(self, claim, after, records):
+        async def append(self, claim, after, records, **how):
             self.left -= 1
             if self.left == 0:
                 raise CannotWrite("the disk is full")
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
 
     async def failed_at(nth: int, store: MemoryStore, content: bytes) -> bool:
         async with Failing() as other:

@@ -21,32 +21,32 @@ class ReadsBackwards(MemoryStore):
 
 
 class LosesEmptyBodies(MemoryStore):
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         changed = [msgspec.structs.replace(one, body=one.body or None) for one in records]
-        await super().append(claim, after, changed)
+        await super().append(claim, after, changed, **how)
 
 
 class ForgetsNames(MemoryStore):
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         changed = [msgspec.structs.replace(one, names=one.names[:1]) for one in records]
-        await super().append(claim, after, changed)
+        await super().append(claim, after, changed, **how)
 
 
 class KeepsHalfABatch(MemoryStore):
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         try:
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
         except OutOfStep:
             length = len([one async for one in self.read(claim.conversation)])
             fitting = [one for one in records if one.seq == length + 1]
-            await super().append(claim, length, fitting)
+            await super().append(claim, length, fitting, **how)
             raise
 
 
 class IgnoresTheTime(MemoryStore):
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         changed = [msgspec.structs.replace(one, at=None) for one in records]
-        await super().append(claim, after, changed)
+        await super().append(claim, after, changed, **how)
 
 
 class LetsEveryoneIn(MemoryStore):
@@ -60,12 +60,12 @@ class NeverWaits(MemoryStore):
 
 
 class IgnoresFencing(MemoryStore):
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         try:
-            await super().append(claim, after, records)
+            await super().append(claim, after, records, **how)
         except ClaimLost:
             kept = self._conversations[claim.conversation].claim
-            await super().append(kept, after, records)
+            await super().append(kept, after, records, **how)
 
 
 class CountsTokensByConversation(MemoryStore):
@@ -125,16 +125,49 @@ class StaysOpen(MemoryStore):
 class WritesLater(MemoryStore):
     """It does not keep the order in which appends were sent."""
 
-    async def append(self, claim, after, records):
+    async def append(self, claim, after, records, **how):
         for _ in range(-after % 5):
             await asyncio.sleep(0)
-        await super().append(claim, after, records)
+        await super().append(claim, after, records, **how)
 
 
 class KeepsEveryBody(MemoryStore):
     async def stats(self):
         bodies = [one for kept in self._conversations.values() for one in kept.records if one.body]
         return msgspec.structs.replace(await super().stats(), bodies=len(bodies))
+
+
+class BeginsAgain(MemoryStore):
+    async def begin(self, conversation, records, **how):
+        await self.delete(conversation)
+        return await super().begin(conversation, records, **how)
+
+
+class BeginsBeforeItLooks(MemoryStore):
+    async def begin(self, conversation, records, **how):
+        made = await super().begin(conversation, [], **how)
+        if made is not None:
+            await super().append(made, 0, records)
+        return made
+
+
+class HoldsWhatItBegins(MemoryStore):
+    async def begin(self, conversation, records, *, release=False, **how):
+        return await super().begin(conversation, records, **how)
+
+
+class HoldsOn(MemoryStore):
+    async def append(self, claim, after, records, *, release=False):
+        await super().append(claim, after, records)
+
+
+class ReleasesWhatItRefused(MemoryStore):
+    async def append(self, claim, after, records, *, release=False):
+        try:
+            await super().append(claim, after, records)
+        finally:
+            if release:
+                await self.release(claim)
 
 
 BROKEN: list[tuple[Callable[[], MemoryStore], str]] = [
@@ -156,6 +189,11 @@ BROKEN: list[tuple[Callable[[], MemoryStore], str]] = [
     (ReplacesNothing, "other_bytes_take_the_place_of_a_record"),
     (StaysOpen, "a_closed_store_refuses_everything"),
     (WritesLater, "appends_of_one_claim_may_be_sent_without_waiting"),
+    (BeginsAgain, "one_that_is_there_is_not_begun_again"),
+    (BeginsBeforeItLooks, "a_beginning_is_whole_or_not_at_all"),
+    (HoldsWhatItBegins, "one_that_is_begun_and_released_is_free_at_once"),
+    (HoldsOn, "an_append_can_be_the_last_of_its_claim"),
+    (ReleasesWhatItRefused, "a_last_append_that_is_refused_releases_nothing"),
     (KeepsEveryBody, "a_large_body_is_kept_once_in_a_conversation"),
 ]
 

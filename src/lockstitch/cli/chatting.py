@@ -28,12 +28,15 @@ from lockstitch.core.continuation import Reason, Refuse
 from lockstitch.ledgers import Ledger
 from lockstitch.runner import PendingCall, Runner, TurnFailed, Waiting
 from lockstitch.store.contract import Store
-from lockstitch.store.errors import CannotOpen, ConversationBusy
+from lockstitch.store.data_folder import data_folder, made
+from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import CLAIM_SECONDS, Journal
 from lockstitch.store.opening import open_store
 
 GRACE_SECONDS: Final = 2.0
 """What a tool gets to end by itself when somebody presses Ctrl-C and looks on."""
+
+STORE_FILE: Final = "chat.db"
 
 INSTRUCTIONS: Final = (
     "You help somebody at a terminal. You can read, list and write files in the working folder, and"
@@ -260,13 +263,4 @@ async def _client(options: Options, screen: Screen) -> AsyncIterator[Any]:
 
 def _own_store() -> str:
     """A file in the data folder of whoever runs this."""
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    folder = Path(data) / "lockstitch"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise CannotOpen(
-            f"{folder} cannot be made: {problem.strerror}. Choose where threads are kept: --store"
-            " sqlite:///FILE"
-        ) from None
-    return f"sqlite:///{folder / 'chat.db'}"
+    return f"sqlite:///{made(data_folder(os.environ)) / STORE_FILE}"

@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 
 import typer
 
 from lockstitch.cli.app import CLEAN
 from lockstitch.cli.missing_parts import needs
+from lockstitch.store.urls import public_url
 
 with needs("serve", "gateway"):
     from lockstitch.gateway.access.keys import hash_of, new_key
@@ -23,7 +23,6 @@ with needs("serve", "gateway"):
     from lockstitch.gateway.config.reading import NAME, NAME_SAYS
     from lockstitch.gateway.running import run as run_loop
     from lockstitch.gateway.running import serve
-    from lockstitch.gateway.running.contract import GATEWAY
 
 
 def run(
@@ -45,26 +44,24 @@ def run(
 async def _serve(options: Options) -> int:
     config = load(options)
     async with AsyncExitStack() as stack:
-        emulator = await _emulator(stack) if config.emulator else None
-        source = _Source(options, emulator)
-        return await serve(
-            source.config(),
-            load=source.config,
-            ready=_greet,
-            gateway=GATEWAY,
-        )
+        source = _Source(options, await _emulator(stack) if config.emulator else None)
+        return await serve(source.completed(config), load=source.again, ready=_greet)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What the configuration is made of, each time it is read."""
+    """What the configuration is made of."""
 
     options: Options
     emulator: str | None
     """Where one runs."""
 
-    def config(self) -> Config:
-        config = load(self.options)
+    def again(self) -> Config:
+        """The configuration as it is now."""
+        return self.completed(load(self.options))
+
+    def completed(self, config: Config) -> Config:
+        """One that was read, with the emulator where it names no upstream."""
         if not config.emulator:
             return config
         if self.emulator is None:
@@ -94,7 +91,7 @@ def _greet(config: Config) -> None:
     said = [
         f"Lockstitch listens on {server.url}",
         *_upstreams(config),
-        f"The journal is kept in {_shown(config.store)}",
+        f"The journal is kept in {public_url(config.store).removeprefix('sqlite:///')}",
         "",
         "For clients of OpenAI:",
         f"    export OPENAI_BASE_URL={base}",
@@ -133,14 +130,6 @@ def _upstreams(config: Config) -> list[str]:
             "    It repeats what it is told, and calls the tools that are named to it.",
         ]
     return [f"    Upstream {one.name}: {one.url}" for one in config.upstreams]
-
-
-def _shown(store: str) -> str:
-    """Where it is, without a password."""
-    if store.startswith("sqlite:///"):
-        return store.removeprefix("sqlite:///")
-    parts = urlsplit(store)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 # Keys

@@ -22,7 +22,14 @@ DEGREES: Final = {"Oslo": 4, "Rome": 24, "Lima": 19}
 MOST_OBJECTS: Final = 200_000
 """How many are made, at most, until an address comes again: 13 MB. It is a handful in practice."""
 
-Result = dict[str, Any]
+
+class Result(dict[str, Any]):
+    """What a thermometer says.
+
+    It is of a size that hardly anything else has, so that a place which one leaves is free for the
+    next, whatever the process does meanwhile."""
+
+    __slots__ = tuple(f"_room_{n}" for n in range(52))
 
 
 class Thermometer:
@@ -47,7 +54,7 @@ class Thermometer:
         # They are kept until the right one comes: the allocator must go on to other addresses.
         others = []
         for _ in range(MOST_OBJECTS if self._addresses else 1):
-            result = dict(values)
+            result = Result(values)
             if id(result) in self._addresses:
                 break
             others.append(result)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from lockstitch.demo import address_reused, cut_stream, unsafe_retry
+from lockstitch.demo import address_reused, cut_stream, deleted_in_flight, unsafe_retry
 from lockstitch.demo.playing import Case
 
 CASES: Final[dict[str, Case]] = {
-    case.letter: case for case in (address_reused.CASE, unsafe_retry.CASE, cut_stream.CASE)
+    case.letter: case
+    for case in (
+        address_reused.CASE,
+        deleted_in_flight.CASE,
+        unsafe_retry.CASE,
+        cut_stream.CASE,
+    )
 }

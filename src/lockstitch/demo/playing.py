@@ -26,7 +26,15 @@ KEY: Final = "any"
 _LOOKED_FOR: Final = frozenset({"not-found", "anchor-not-found"})
 
 
+class Refused(Exception):
+    """What the provider refused a loop with, in its own words, where no client raises it."""
+
+
 def _nothing() -> None:
+    return None
+
+
+async def _nobody(text: str) -> None:
     return None
 
 
@@ -51,6 +59,8 @@ class Stage:
         self.folder = folder
         self.forget: Callable[[], None] = _nothing
         """Makes the provider lose everything."""
+        self.speak: Callable[[str], Awaitable[None]] = _nobody
+        """The user says this, in a voice session."""
         self.lines: list[Line] = []
         self._told = told
 
@@ -174,12 +184,16 @@ async def _played(case: Case, loop: Loop) -> Side:
         async with Emulator(script=Script(case.script)) as emulator:
             stage = Stage(emulator.base_url, folder)
             stage.forget = emulator.responses.forget
+            stage.speak = emulator.speak
             error, history = None, list[Mapping[str, Any]]()
             async with stage.client:
                 try:
                     history = list(await loop(stage))
                 except APIStatusError as refused:
                     error = provider_error(refused)
+                    stage.tell("provider", error)
+                except Refused as refused:
+                    error = str(refused)
                     stage.tell("provider", error)
             return Side(
                 lines=stage.lines,

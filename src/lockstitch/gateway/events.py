@@ -62,6 +62,17 @@ class Heard(Struct, gc=False):
 _decode = msgspec.json.Decoder(Event).decode
 _MUTE: Final = Event()
 
+_UNREAD: Final = object()
+"""In place of a sequence number that nobody has asked for yet."""
+
+
+def number_of(heard: Heard) -> int | None:
+    """The sequence number of an event, if it has one."""
+    number = heard.event.sequence_number
+    if number is _UNREAD:
+        number = peeked(heard.data).sequence_number
+    return number if isinstance(number, int) else None
+
 
 def peeked(data: bytes) -> Event:
     """What is read of an event. Of what is no JSON object nothing is, and it passes."""
@@ -99,50 +110,63 @@ _PLAIN: Final = rb'\{"type": ?"(response\.(?!output_item\.done")[a-z_]+\.[a-z_.]
 """All events that are watched have a name of one word, but for that of an item."""
 
 _PLAIN_CHUNK: Final = re.compile(
-    rb"([0-9a-f]{1,6})\r\n((?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n)\r\n"
+    rb"([0-9a-f]{1,6})\r\n(?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n\r\n"
 ).fullmatch
 _LONGEST_LENGTH: Final = 6
+_AROUND_A_CHUNK: Final = 4
 
 
-def plain_in(chunk: bytes) -> bytes | None:
-    """The block of lines in a chunk of HTTP, if that is all there is and nothing follows from its
-    event, as from nearly all; None if it may be anything else.
+def is_plain(chunk: bytes) -> bool:
+    """Is this a whole chunk of HTTP, with one event that nothing follows from, as from nearly all?
+    No, where it may be anything else.
 
-    Where each event comes by itself the processor has forgotten us between two of them, and what
-    counts is how little is done: this is half of what splitting and decoding take."""
+    It is half of what splitting and decoding take."""
     found = _PLAIN_CHUNK(chunk)
     if found is None:
-        return None
-    length, block, _ = found.groups()
-    # A carriage return would end a line.
-    if int(length, 16) != len(block) or chunk.find(b"\r", _LONGEST_LENGTH + 2) != len(chunk) - 2:
-        return None
-    return block
+        return False
+    length = found[1]
+    return (
+        int(length, 16) + len(length) + _AROUND_A_CHUNK == len(chunk)
+        # A carriage return would end a line.
+        and chunk.find(b"\r", _LONGEST_LENGTH + 2) == len(chunk) - 2
+    )
+
+
+def block_in_chunk(chunk: bytes) -> bytes:
+    """The block of lines in a chunk that is plain."""
+    return chunk[chunk.index(b"\n") + 1 : -2]
 
 
 _PLAIN_FRAME: Final = re.compile(_PLAIN).match
 
 
-def plain_in_frame(payload: bytes) -> bytes | None:
-    """The event of a frame as a block of lines, if nothing follows from it and it belongs to no
-    lane; None if it may be anything else."""
+def is_plain_frame(payload: bytes) -> bool:
+    """Is this an event that nothing follows from, and that belongs to no lane? No, where it may be
+    anything else."""
+    return (
+        _PLAIN_FRAME(payload) is not None
+        and payload.find(b'"stream_id"') < 0
+        and _LINE_FEED not in payload
+        and _CARRIAGE_RETURN not in payload
+    )
+
+
+def block_in_frame(payload: bytes) -> bytes:
+    """The block of lines for a frame that is plain."""
     found = _PLAIN_FRAME(payload)
-    if (
-        found is None
-        or payload.find(b'"stream_id"') >= 0
-        or _LINE_FEED in payload
-        or _CARRIAGE_RETURN in payload
-    ):
-        return None
+    assert found is not None
     return b"event: %b\ndata: %b\n\n" % (found[1], payload)
 
 
 class Splitter:
     """One SSE stream, as it comes in pieces of any size."""
 
-    __slots__ = ("_looked", "rest")
+    __slots__ = ("_looked", "_split", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, *, briefly: bool = False) -> None:
+        """``briefly``: of events that nothing follows from only the type is read, and `number_of`
+        reads on."""
+        self._split = _split_briefly if briefly else _split
         self.rest = bytearray()
         """The beginning of an event whose end has not come."""
         self._looked = 0
@@ -169,7 +193,7 @@ class Splitter:
             if rest:
                 piece = piece[:end]
         self._looked = 0
-        return piece, _split(piece)
+        return piece, self._split(piece)
 
     def _wait(self) -> None:
         self._looked = len(self.rest)
@@ -220,6 +244,41 @@ def _split(block: bytes) -> list[Heard]:
             heard.append(Heard(event, data, start))
         start += len(part) + 2
     return heard
+
+
+def _split_briefly(block: bytes) -> list[Heard]:
+    """The same, but of events that nothing follows from only the type is read."""
+    if b"\r" in block:
+        return _split_lines(block)
+    heard: list[Heard] = []
+    start = 0
+    head, at, end, event = _NO_HEAD
+    for part in block.split(b"\n\n"):
+        # A burst is hundreds of events, and most begin as the one before.
+        if part.startswith(head) and part.find(b"\n", end) < 0:
+            heard.append(Heard(event, part[at:], start))
+        elif data := _data(part):
+            one = peeked(data)
+            heard.append(Heard(one, data, start))
+            head, at, end, event = _head(part, one)
+        start += len(part) + 2
+    return heard
+
+
+_NO_HEAD: Final = (b"\n\n", 0, 0, _MUTE)
+"""Nothing that was split there begins so."""
+
+_PLAIN_LINES: Final = re.compile(rb"(?:event: [a-z_.]+\n)?data: " + _PLAIN).match
+
+
+def _head(part: bytes, event: Event) -> tuple[bytes, int, int, Event]:
+    """What events of the same type begin with, if nothing follows from them; where their data
+    begins, where the head ends, and what is read of them."""
+    found = _PLAIN_LINES(part)
+    if found is None or found[1] != event.type.encode():
+        return _NO_HEAD
+    data = found[0].index(b"{")
+    return found[0], data, found.end(), Event(type=event.type, sequence_number=_UNREAD)
 
 
 def _data(part: bytes) -> bytes:

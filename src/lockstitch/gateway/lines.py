@@ -6,7 +6,7 @@ being woken: that is what an event costs. Lines are in `wire`; who listens is `r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -56,6 +56,7 @@ class Hearing(Protocol):
         ...
 
 
+@runtime_checkable
 class Passing(Hearing, Protocol):
     """Who can also take what passes as it came: a chunk of HTTP, or a frame, in which nothing is
     that something follows from. A line asks whether its hearing is one."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from socket import socket
 from ssl import SSLContext
 from typing import Any, Final
@@ -67,6 +66,8 @@ class Listener:
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.limits = limits
+        """May be changed at any time: for the next request, and where it is about a connection, for
+        the next one of these."""
         self.count = 0
         self._handler = handler
         self._server: web.Server | None = None
@@ -74,25 +75,35 @@ class Listener:
 
     async def start(self, sockets: list[socket], ssl: SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
-        limits = self.limits
-        self._server = web.Server(
-            self._handler, request_factory=partial(_request, most=limits.body_bytes), loop=loop
-        )
-        made = partial(
-            Connection,
+        server = web.Server(self._handler, request_factory=self._request, loop=loop)
+        self._server = server
+        for one in sockets:
+            listening = await loop.create_server(
+                lambda: self._connection(server), sock=one, ssl=ssl, backlog=BACKLOG
+            )
+            self._listening.append(listening)
+
+    def _connection(self, server: web.Server) -> Connection:
+        return Connection(
             self,
-            self._server,
-            loop=loop,
-            keepalive_timeout=limits.idle_seconds,
-            max_line_size=limits.header_bytes,
-            max_field_size=limits.header_bytes,
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=self.limits.idle_seconds,
+            max_line_size=self.limits.header_bytes,
+            max_field_size=self.limits.header_bytes,
             access_log=None,
             # Nobody waits for the rest of a body that was refused.
             lingering_time=0.0,
         )
-        for one in sockets:
-            listening = await loop.create_server(made, sock=one, ssl=ssl, backlog=BACKLOG)
-            self._listening.append(listening)
+
+    def _request(
+        self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+    ) -> web.BaseRequest:
+        if isinstance(protocol, Connection):
+            protocol.arrived()
+        loop = asyncio.get_running_loop()
+        most = self.limits.body_bytes
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=most)
 
     def stop_accepting(self) -> None:
         for listening in self._listening:
@@ -105,13 +116,3 @@ class Listener:
         self.stop_accepting()
         if self._server is not None:
             await self._server.shutdown(CLOSE_SECONDS)
-
-
-def _request(
-    message: Any, payload: Any, protocol: Any, writer: Any, task: Any, *, most: int
-) -> web.BaseRequest:
-    if isinstance(protocol, Connection):
-        protocol.arrived()
-    return web.BaseRequest(
-        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=most
-    )

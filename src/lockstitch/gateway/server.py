@@ -19,8 +19,9 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.config.model import Config, is_from_here
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api
-from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
+from lockstitch.gateway.doors.realtime import attend
 from lockstitch.gateway.doors.socket import converse
 from lockstitch.gateway.listening import Listener
 from lockstitch.gateway.responding.mishaps import refusal_for
@@ -130,9 +131,17 @@ class Gateway:
             return await self._upgraded(request, caller)
         if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        async with asyncio.timeout(self.world.config.limits.request_seconds):
-            await request.read()  # kept by the request: doors read it again
-        return await self._within_allowance(request, caller)
+        await self._arrive(request)
+        with self.world.place_for(caller):
+            return await self._through_door(request, caller)
+
+    async def _arrive(self, request: web.BaseRequest) -> None:
+        """Wait for the body. The request keeps it: doors read it again."""
+        try:
+            async with asyncio.timeout(self.world.config.limits.request_seconds):
+                await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise RequestRefused(refusals.too_large(request.client_max_size)) from None
 
     async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
@@ -140,23 +149,10 @@ class Gateway:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
             return refused(caller, _no_such_path(request))
-        return await passing.sockets(self.world, caller, request)
-
-    async def _within_allowance(
-        self, request: web.BaseRequest, caller: Caller
-    ) -> web.StreamResponse:
-        key, world = caller.key, self.world
-        if key is None:
-            return await self._through_door(request, caller)
-        exhausted = world.allowance.take(key, world.clock())
-        if exhausted is not None:
-            world.metrics.refused.labels(exhausted.of).inc()
-            no = refusals.too_many_requests(exhausted.retry_after, exhausted.of)
-            return refused(caller, no, _api_of(request.path))
-        try:
-            return await self._through_door(request, caller)
-        finally:
-            world.allowance.give_back(key)
+        door = attend if parts == ["realtime"] else passing.sockets
+        # One request, and one place, until it ends: nobody knows what is asked in it.
+        with self.world.place_for(caller):
+            return await door(self.world, caller, request)
 
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
@@ -169,7 +165,7 @@ class Gateway:
     # --- what is told --------------------------------------------------------------------------
 
     def _ended(self, caller: Caller, status: int, begun: float, request: web.BaseRequest) -> None:
-        if not request.path.startswith("/v1/"):
+        if not request.path.startswith(ROOT):
             logs.detail("asked", path=request.path, status=status)  # every few seconds, by machines
             return
         self.world.metrics.request_ended(
@@ -238,8 +234,22 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return guarded.exchange, [Api.MESSAGES]
         case "GET", ["models"]:
             return models.models, []
-        case _, ["conversations", *rest] if (method, len(rest)) in conversations.DOORS:
-            return conversations.DOORS[method, len(rest)], list(rest)
+        case "POST", ["conversations"]:
+            return conversations.create, []
+        case "GET", ["conversations", conversation]:
+            return conversations.retrieve, [conversation]
+        case "POST", ["conversations", conversation]:
+            return conversations.update, [conversation]
+        case "DELETE", ["conversations", conversation]:
+            return conversations.delete, [conversation]
+        case "POST", ["conversations", conversation, "items"]:
+            return conversations.add_items, [conversation]
+        case "GET", ["conversations", conversation, "items"]:
+            return conversations.list_items, [conversation]
+        case "GET", ["conversations", conversation, "items", item]:
+            return conversations.retrieve_item, [conversation, item]
+        case "DELETE", ["conversations", conversation, "items", item]:
+            return conversations.delete_item, [conversation, item]
     return passing.everything_else, []
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from msgspec import Struct
 
+from lockstitch.core.findings import Finding
+from lockstitch.core.records import Name
 from lockstitch.gateway.access.keys import Keyring, presented
 from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key
+from lockstitch.gateway.deciding import routing
+from lockstitch.gateway.deciding.asked import Api
+from lockstitch.gateway.deciding.guard import Guarding
+from lockstitch.gateway.deciding.refusals import (
+    RequestRefused,
+    no_such_model,
+    too_many_requests,
+)
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.prefixes import Prefixes
@@ -100,10 +111,64 @@ class World:
         """Whose key these headers show, now."""
         return self.keyring.holder(presented(headers), now=self.clock())
 
+    @contextmanager
+    def place_for(self, caller: Caller) -> Iterator[None]:
+        """A place among what the caller's key may have under way, for as long as this is open.
+        Raises `RequestRefused` if there is none."""
+        key = caller.key
+        if key is None:
+            yield
+            return
+        exhausted = self.allowance.take(key, self.clock())
+        if exhausted is not None:
+            self.metrics.refused.labels(exhausted.of).inc()
+            raise RequestRefused(too_many_requests(exhausted.retry_after, exhausted.of))
+        try:
+            yield
+        finally:
+            self.allowance.give_back(key)
+
     def upstreams_for(self, caller: Caller) -> list[Reached]:
         """Those that this caller may use."""
         allowed = caller.key.upstreams if caller.key is not None else None
         return [one for one in self.upstreams if allowed is None or one.name in allowed]
+
+    def route(
+        self,
+        caller: Caller,
+        api: Api,
+        model: str | None,
+        *,
+        home: str | None = None,
+        bound: bool = False,
+    ) -> dict[str, Reached]:
+        """The upstreams that a request may go to, by name, best first (`routing`). Raises
+        `RequestRefused` if there is none."""
+        names = routing.route(
+            [one.told for one in self.upstreams],
+            api=api,
+            model=model,
+            now=self.clock(),
+            allowed=caller.key.upstreams if caller.key is not None else None,
+            cooling={one.name: one.cooling_until for one in self.upstreams},
+            home=home,
+            bound=bound,
+        )
+        if not names:
+            raise RequestRefused(no_such_model(model))
+        known = {one.name: one for one in self.upstreams}
+        return {name: known[name] for name in names}
+
+    def note_findings(self, caller: Caller, mode: Guarding, findings: Iterable[Finding]) -> None:
+        """What the guard has found in a request is counted, and in the log."""
+        for finding in findings:
+            self.metrics.guarded.labels(finding.code, mode.value).inc()
+            caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+
+    async def is_anothers(self, caller: Caller, name: Name) -> bool:
+        """Does it belong to another key? An upstream would not ask. Without keys, all that an
+        upstream has is for everybody who may ask it."""
+        return bool(self.keyring) and await self.exchanges.is_anothers(caller.tenant, name)
 
     def reload(self, config: Config) -> None:
         """Go on with another configuration. What runs keeps the lines it has; those that nobody
@@ -111,6 +176,7 @@ class World:
         self.config = config
         self.keyring = Keyring(config.keys)
         self.allowance.keep_only(config.keys)
+        self.runs.limit(config.limits.events_kept_bytes)
         self.connect()
 
     async def close(self) -> None:

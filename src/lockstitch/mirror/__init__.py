@@ -14,6 +14,7 @@ from lockstitch.mirror.edits import (
 )
 from lockstitch.mirror.errors import ForeignSnapshot, NotATarget, StalePlan
 from lockstitch.mirror.flight import Standing
+from lockstitch.mirror.fresh_ids import fresh_ids
 from lockstitch.mirror.mirror import Mirror, Snapshot
 from lockstitch.mirror.summarising import summarised
 
@@ -34,5 +35,6 @@ __all__ = [
     "Unplaceable",
     "Why",
     "WhyNot",
+    "fresh_ids",
     "summarised",
 ]

@@ -9,9 +9,8 @@ Three orders make a plan safe when one of its edits is refused:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -19,7 +18,7 @@ from lockstitch.core import families
 from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
-from lockstitch.mirror.context import Context, read
+from lockstitch.mirror.context import Context
 from lockstitch.mirror.edits import (
     Create,
     Delete,
@@ -32,7 +31,7 @@ from lockstitch.mirror.edits import (
     WhyNot,
 )
 from lockstitch.mirror.flight import Standing, Tracked
-from lockstitch.mirror.saying import creatable, same, speech
+from lockstitch.mirror.saying import creatable, read, same
 
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
@@ -41,7 +40,12 @@ _REMAKEABLE = frozenset({"message", families.FUNCTION.call_type, families.FUNCTI
 """What a client may create. Anything else is made by the server, or we do not know it."""
 
 
-class New(Struct, eq=False):
+# Bound once: members of an enum are slow to look up, and these run for every item.
+_CALL: Final = Part.CALL
+_OUTPUT: Final = Part.OUTPUT
+
+
+class New(Struct, eq=False, gc=False):
     """An item to create, and its output."""
 
     wire: Wire
@@ -67,12 +71,14 @@ class Draft:
         self.context = context
         self.base = base
         self.new_id = new_id
-        self.wanted: AbstractSet[str] = frozenset()
-        """Ids of the items in the target that are there."""
+        self.wants: Callable[[Record], bool] = lambda record: False
+        """Does the target have this item, which is there?"""
         self.hunks: dict[str, Hunk] = {}
         self.loose: list[tuple[New, str]] = []
         """Outputs, with the items they stand behind."""
         self.copied: list[New] = []
+        self.replaced: set[str] = set()
+        """Ids of the items that something else takes the place of."""
         self.kept: list[Kept] = []
         self.unplaceable: list[Unplaceable] = []
         self.waiting: list[str] = []
@@ -88,17 +94,13 @@ class Draft:
             found = self.hunks[anchor] = Hunk([], [])
         return found
 
-    def replaced(self) -> set[str]:
-        """Ids of the items that something else takes the place of."""
-        return {new.copy_of.id for new in self.copied if new.copy_of is not None}
-
     # --- may it go, may it be made again -------------------------------------------------------
 
     def keeps(self, record: Record) -> Why | None:
         """Why this item, which the caller saw and does without, stays; None if it may go."""
-        if not record.seen_at(self.base):
+        if record.known_at is None or record.known_at > self.base:
             return Why.UNFINISHED
-        if record.item.part is Part.CALL and self.context.pairs.partner(record) is None:
+        if record.item.part is _CALL and record.partner is None:
             # A call that was cut short is never carried out: nobody will answer it.
             return None if record.wire.get("status") == "incomplete" else Why.IN_FLIGHT
         return None
@@ -106,23 +108,21 @@ class Draft:
     def remakeable(self, record: Record) -> bool:
         """Can it be created again as it is?"""
         return (
-            record.seen_at(self.base)
+            record.known_at is not None
+            and record.known_at <= self.base
             and record.wire.get("type", "message") in _REMAKEABLE
             and self.context.flight.deleting(record.id) is None
-            and (
-                record.item.part is not Part.CALL or self.context.pairs.partner(record) is not None
-            )
+            and (record.item.part is not _CALL or record.partner is not None)
         )
 
     def movable(self, record: Record) -> bool:
-        return self.remakeable(record) and not speech(record.wire) and not record.truncated
+        return not record.truncated and not record.spoken and self.remakeable(record)
 
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
         if wire is record.wire or not record.seen_at(self.base):
             return False
-        seen = record.wire_at(self.base)
-        return seen is not None and not same(wire, seen) and not same(wire, record.wire)
+        return not same(wire, record.wire) and not same(wire, record.wire_at(self.base))
 
     # --- one item of the target ----------------------------------------------------------------
 
@@ -137,9 +137,22 @@ class Draft:
             return
         self.hunk(record.id).new.insert(0, self.copy(record, made))
 
+    def move(self, record: Record, wire: Wire, anchor: str) -> None:
+        """A copy behind ``anchor``, of a call with its output; then the old one goes."""
+        partner = record.partner
+        if partner is None:
+            self.hunk(anchor).new.append(self.copy(record, wire))
+        elif record.item.part is _CALL:
+            new = self.copy(record, wire)
+            new.output = self.copy(partner, partner.wire)
+            self.hunk(anchor).new.append(new)
+
     def copy(self, record: Record, wire: Wire) -> New:
-        new = New(wire | {"id": self.new_id("item")}, copy_of=record, was=record.id)
+        made = wire.copy()
+        made["id"] = self.new_id("item")
+        new = New(made, record, record.id)
         self.copied.append(new)
+        self.replaced.add(record.id)
         return new
 
     def place(self, wire: Wire, id: str, anchor: str) -> str | None:
@@ -157,9 +170,8 @@ class Draft:
             self.gone.append(id)
             return anchor
         made = creatable(wire)
-        item = read(wire)
         if made is None:
-            self.unplaceable.append(Unplaceable(id, item.key, WhyNot.NOTHING_SAID))
+            self.unplaceable.append(Unplaceable(id, None, WhyNot.NOTHING_SAID))
             return anchor
         new = New(made)
         if stone is not None:
@@ -167,11 +179,13 @@ class Draft:
             new = New(made | {"id": self.new_id("item")}, was=id)
         elif made.get("id") != id:
             new = New(made | {"id": id})
-        if item.part is Part.OUTPUT or wire.get("type") == families.FUNCTION.output_type:
-            self._place_output(new, item, id)
-            return anchor
-        if item.part is Part.CALL and item.key is not None:
-            self._calls[item.key] = new
+        if wire.get("type", "message") != "message":
+            item = read(wire)
+            if item.part is _OUTPUT or wire["type"] == families.FUNCTION.output_type:
+                self._place_output(new, item, id)
+                return anchor
+            if item.part is _CALL and item.key is not None:
+                self._calls[item.key] = new
         self.hunk(anchor).new.append(new)
         return anchor
 
@@ -185,13 +199,13 @@ class Draft:
             why = WhyNot.ANSWERED if self._calls[key].output else None
             if why is None:
                 self._calls[key].output = new
-        elif (sent := context.call_on_its_way(key)) is not None:
+        elif (sent := context.flight.calling(key)) is not None:
             why = self._behind_sent_call(new, key, id, sent)
         elif call is None or context.flight.deleting(call.id) is not None:
             why = WhyNot.NO_CALL
-        elif context.output_on_its_way(key) is not None:
+        elif context.flight.answering(key) is not None:
             why = WhyNot.ANSWERED
-        elif (answer := context.pairs.partner(call)) is not None:
+        elif (answer := call.partner) is not None:
             why = self._instead(new, answer)
         else:
             self.loose.append((new, call.id))
@@ -199,7 +213,7 @@ class Draft:
             self.unplaceable.append(Unplaceable(id, key, why))
 
     def _behind_sent_call(self, new: New, key: str, id: str, sent: Tracked) -> WhyNot | None:
-        if self.context.output_on_its_way(key) is not None:
+        if self.context.flight.answering(key) is not None:
             return WhyNot.ANSWERED
         if sent.standing is Standing.IN_DOUBT:
             self.waiting.append(id)
@@ -210,12 +224,13 @@ class Draft:
 
     def _instead(self, new: New, answer: Record) -> WhyNot | None:
         """Another output for an answered call: instead of the one that the caller gave up."""
-        if answer.id in self.wanted or not self.remakeable(answer):
+        if self.wants(answer) or not self.remakeable(answer):
             return WhyNot.ANSWERED
-        if any(one.copy_of is answer for one in self.copied):
+        if answer.id in self.replaced:
             return WhyNot.ANSWERED
-        new.copy_of = answer
+        new.copy_of, new.was = answer, answer.id
         self.copied.append(new)
+        self.replaced.add(answer.id)
         self.loose.append((new, answer.id))
         return None
 
@@ -227,29 +242,23 @@ class Draft:
             for edit in self.context.flight.in_doubt()
             if self.context.flight.retrieving(edit.item_id) is None
         ]
-        deletes: list[Edit] = []
-        calls_deleted: dict[str, str] = {}
+        links = self.context.links
         shared = self.new_id("group") if self.together and self._anything_fresh() else None
+        going: list[tuple[list[Record], str | None]] = []
         for anchor, hunk in self.hunks.items():
             fresh = any(new.copy_of is None for new in hunk.new)
             group = self.new_id("group") if fresh and hunk.going and not shared else shared
-            if self.context.links:
-                for new in reversed(hunk.new):
-                    self._create(edits, new, anchor, group)
+            if links:
+                self._create(edits, reversed(hunk.new), anchor, group)
             else:
-                for new in hunk.new:
-                    self._create(edits, new, None, group)
-            for record in sorted(hunk.going, key=_calls_first):
-                self._delete(deletes, record, group, calls_deleted)
+                self._create(edits, hunk.new, None, group)
+            going.append((hunk.going, group))
         for new, behind in self.loose:
-            self._create(edits, new, behind if self.context.links else None, shared)
-        for new in sorted(self.copied, key=lambda new: _calls_first(new.copy_of)):
-            last = new.output or new
-            if new.copy_of is not None:
-                self._delete(deletes, new.copy_of, last.event_id, calls_deleted, both=new.output)
+            self._create(edits, [new], behind if links else None, shared)
+        self._delete(edits, going)
         return Plan(
             version=self.context.version,
-            edits=(*edits, *deletes),
+            edits=tuple(edits),
             kept=tuple(self.kept),
             unplaceable=tuple(self.unplaceable),
             waiting=tuple(self.waiting),
@@ -261,41 +270,53 @@ class Draft:
         created = [new for hunk in self.hunks.values() for new in hunk.new]
         return any(new.copy_of is None for new in (*created, *(new for new, _ in self.loose)))
 
-    def _create(self, edits: list[Edit], new: New, previous: str | None, group: str | None) -> None:
-        new.event_id = self.new_id("event")
-        edits.append(
-            Create(
-                event_id=new.event_id,
-                item=new.wire,
-                previous_item_id=previous,
-                needs=new.needs,
-                group=None if new.copy_of is not None else group,
-                copy_of=new.copy_of.id if new.copy_of is not None else new.was,
-            )
-        )
-        if new.output is not None:
-            new.output.needs = new.event_id
-            behind = new.wire["id"] if self.context.links else None
-            self._create(edits, new.output, behind, group)
-
-    def _delete(
-        self,
-        deletes: list[Edit],
-        record: Record,
-        needs: str | None,
-        calls_deleted: dict[str, str],
-        both: New | None = None,
+    def _create(
+        self, edits: list[Edit], news: Iterable[New], previous: str | None, group: str | None
     ) -> None:
-        """Delete it; an output whose call goes too, after its call."""
-        key, event_id = record.item.key, self.new_id("event")
-        if record.item.part is Part.OUTPUT and key in calls_deleted:
-            needs = calls_deleted[key]
-        elif record.item.part is Part.CALL and key is not None:
-            partner = self.context.pairs.partner(record)
-            if both is not None or (partner is not None and partner.id not in self.wanted):
-                calls_deleted[key] = event_id
-        deletes.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+        new_id = self.new_id
+        for new in news:
+            event_id = new.event_id = new_id("event")
+            edits.append(
+                Create(
+                    event_id=event_id,
+                    item=new.wire,
+                    previous_item_id=previous,
+                    needs=new.needs,
+                    group=group if new.copy_of is None else None,
+                    copy_of=new.was,
+                )
+            )
+            if new.output is not None:
+                new.output.needs = event_id
+                behind = new.wire["id"] if self.context.links else None
+                self._create(edits, [new.output], behind, group)
 
+    def _delete(self, edits: list[Edit], going: list[tuple[list[Record], str | None]]) -> None:
+        """What goes, each with the group that it waits for, and what was copied. An output whose
+        call goes too goes once its call is gone."""
+        new_id = self.new_id
+        calls: dict[str, str] = {}  # the event that deletes the call, by the id of its output
+        outputs: list[tuple[Record, str | None]] = []
+        for record, needs, both in self._going(going):
+            partner = record.partner
+            if partner is not None and record.item.part is _OUTPUT:
+                outputs.append((record, needs))
+                continue
+            event_id = new_id("event")
+            if partner is not None and (both or not self.wants(partner)):
+                calls[partner.id] = event_id
+            edits.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+        for record, needs in outputs:
+            after = calls.get(record.id, needs)
+            edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
 
-def _calls_first(record: Record | None) -> bool:
-    return record is not None and record.item.part is Part.OUTPUT
+    def _going(
+        self, going: list[tuple[list[Record], str | None]]
+    ) -> Iterator[tuple[Record, str | None, bool]]:
+        """Each item to delete, what its delete needs, and whether its output was copied too."""
+        for records, group in going:
+            for record in records:
+                yield record, group, False
+        for new in self.copied:
+            if new.copy_of is not None:
+                yield new.copy_of, (new.output or new).event_id, new.output is not None

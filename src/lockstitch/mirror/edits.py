@@ -13,7 +13,7 @@ ROOT: Final = "root"
 """The provider's word for the place before the first item."""
 
 
-class Create(Struct, frozen=True, kw_only=True):
+class Create(Struct, frozen=True, kw_only=True, gc=False):
     """Add this item behind `previous_item_id`."""
 
     event_id: str
@@ -42,7 +42,7 @@ class Create(Struct, frozen=True, kw_only=True):
         return event
 
 
-class Delete(Struct, frozen=True, kw_only=True):
+class Delete(Struct, frozen=True, kw_only=True, gc=False):
     """Remove this item."""
 
     event_id: str
@@ -58,7 +58,7 @@ class Delete(Struct, frozen=True, kw_only=True):
         }
 
 
-class Retrieve(Struct, frozen=True, kw_only=True):
+class Retrieve(Struct, frozen=True, kw_only=True, gc=False):
     """Ask whether this item is there: an edit of it was never answered."""
 
     event_id: str
@@ -86,7 +86,7 @@ class Why(Enum):
     UNLINKED = "this provider takes items at the end only: it is neither moved nor replaced"
 
 
-class Kept(Struct, frozen=True):
+class Kept(Struct, frozen=True, gc=False):
     """An item that the target does without, or has elsewhere, and that stays."""
 
     item_id: str
@@ -101,7 +101,7 @@ class WhyNot(Enum):
     NOTHING_SAID = "it is speech without words, and a client cannot create that"
 
 
-class Unplaceable(Struct, frozen=True):
+class Unplaceable(Struct, frozen=True, gc=False):
     """An item that the provider would refuse: an output that no call waits for, most often.
     It is reported, never sent."""
 

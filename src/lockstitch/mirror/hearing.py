@@ -13,7 +13,7 @@ from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
-from lockstitch.mirror.edits import ROOT, Create, Delete
+from lockstitch.mirror.edits import ROOT, Create, Delete, Retrieve
 from lockstitch.mirror.flight import Standing, Tracked
 from lockstitch.mirror.saying import with_words, without_audio
 
@@ -125,15 +125,13 @@ def _retrieved(context: Context, event: Event) -> None:
     if wire is None:
         return
     item_id = wire["id"]
-    retrieve = context.flight.retrieving(item_id)
-    if retrieve is not None:
-        context.flight.acknowledge(retrieve)
+    asked = context.flight.answered(item_id)
     create, delete = context.flight.creating(item_id), context.flight.deleting(item_id)
     record = context.chain.get(item_id)
     if record is not None and record.lives:
         record.truncated = False
         _told_again(context, record, wire)
-        if delete is not None and delete.standing is Standing.IN_DOUBT:
+        if delete is not None and context.flight.tells(asked, delete):
             context.flight.reject(delete)
     elif create is not None and isinstance(create.edit, Create):
         # Its own event was lost: it stands where it was asked for.
@@ -159,21 +157,17 @@ def _transcribed(context: Context, event: Event) -> None:
 def _response_created(context: Context, event: Event) -> None:
     response = event.get("response")
     response_id = text_of(response.get("id")) if isinstance(response, dict) else None
-    if response_id and response_id not in context.ended:
-        context.speaking.setdefault(response_id, [])
+    if response_id:
+        context.begins(response_id)
 
 
 def _output_item(context: Context, event: Event) -> None:
     wire, response = _item_of(event), text_of(event.get("response_id"))
     if wire is None:
         return
-    item_id = wire["id"]
-    record = context.chain.alive(item_id)
-    if response and response not in context.ended and item_id not in context.spoken_by:
-        context.speaking.setdefault(response, []).append(item_id)
-        context.spoken_by[item_id] = response
-        if record is not None and record.known_at is None:
-            record.response = response
+    if response:
+        context.speaks(response, wire["id"])
+    record = context.chain.alive(wire["id"])
     if record is not None:
         _told_again(context, record, wire)
 
@@ -183,20 +177,13 @@ def _response_done(context: Context, event: Event) -> None:
     response_id = text_of(response.get("id")) if isinstance(response, dict) else None
     if response_id is None or response is None:
         return
-    context.ended.add(response_id)
-    spoken = context.speaking.pop(response_id, [])
-    for item_id in spoken:
-        context.spoken_by.pop(item_id, None)
-        record = context.chain.alive(item_id)
-        if record is not None:
-            record.response = None
+    spoken = context.ends(response_id)
     for wire in response.get("output") or ():
         record = context.chain.alive(str(wire.get("id"))) if isinstance(wire, dict) else None
         if record is not None:
             _told_again(context, record, wire)
-    for item_id in spoken:
-        record = context.chain.alive(item_id)
-        if record is not None and record.known_at is None:
+    for record in spoken:
+        if record.known_at is None:
             # Nobody goes on with it, whatever its status was last said to be.
             record.known_at = context.version
 
@@ -209,7 +196,11 @@ def _error(context: Context, event: Event) -> None:
     if not isinstance(error, dict):
         return
     tracked = context.flight.tracked(str(error.get("event_id")))
-    if tracked is None or tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
+    if tracked is None:
+        return
+    if isinstance(tracked.edit, Retrieve):
+        context.flight.refused(tracked)
+    if tracked.standing not in {Standing.SENT, Standing.IN_DOUBT}:
         return
     code = error.get("code")
     if code in NOT_THERE:
@@ -234,7 +225,7 @@ def _not_there(context: Context, tracked: Tracked) -> None:
     delete, create = context.flight.deleting(item_id), context.flight.creating(item_id)
     if delete is not None:
         context.flight.acknowledge(delete)
-    if create is not None and create.standing is Standing.IN_DOUBT:
+    if create is not None and context.flight.tells(tracked.turn, create):
         context.flight.reject(create)
 
 

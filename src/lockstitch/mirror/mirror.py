@@ -8,7 +8,6 @@ for edit in mirror.due(at=now): send(edit.client_event())   # again after each e
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,23 +19,30 @@ from lockstitch.mirror.edits import Delete, Edit, Plan
 from lockstitch.mirror.errors import ForeignSnapshot, StalePlan
 from lockstitch.mirror.flight import Standing
 from lockstitch.mirror.hearing import HANDLERS
+from lockstitch.mirror.remembering import Recent
 
 MOST_EVENT_IDS_REMEMBERED = 4096
 """An event that comes twice comes soon: a proxy's resend, two listeners on one connection."""
 
 
 class Snapshot:
-    """The provider's context as it was at one moment. It costs nothing until it is read."""
+    """The provider's context as it was at one moment. It costs nothing until it is read.
 
-    __slots__ = ("_context", "_items", "version")
+    While it lives, its mirror keeps what it shows, as a list of the items would."""
+
+    __slots__ = ("_context", "_items", "_moment")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._items: tuple[Wire, ...] | None = None
-        self.version = context.version
+        self._moment = context.moments.hold(context.version)
 
     def __repr__(self) -> str:
         return f"<Snapshot at {self.version}>"
+
+    @property
+    def version(self) -> int:
+        return self._moment.version
 
     @property
     def items(self) -> tuple[Wire, ...]:
@@ -46,8 +52,8 @@ class Snapshot:
             if version == context.version:
                 self._items = tuple(record.wire for record in context.chain.order())
             else:
-                wires = (record.wire_at(version) for record in context.chain.at_version(version))
-                self._items = tuple(wire for wire in wires if wire is not None)
+                then = context.chain.at_version(version)
+                self._items = tuple(record.wire_at(version) for record in then)
         return self._items
 
     def belongs_to(self, context: Context) -> bool:
@@ -62,7 +68,7 @@ class Mirror:
 
     def __init__(self, *, links: bool = True, transcribes: bool = True) -> None:
         self._context = Context(links=links, transcribes=transcribes)
-        self._heard: OrderedDict[str, None] = OrderedDict()
+        self._heard = Recent(MOST_EVENT_IDS_REMEMBERED)
 
     def __repr__(self) -> str:
         context = self._context
@@ -102,9 +108,7 @@ class Mirror:
         if event_id is not None:
             if event_id in self._heard:
                 return False
-            self._heard[event_id] = None
-            if len(self._heard) > MOST_EVENT_IDS_REMEMBERED:
-                self._heard.popitem(last=False)
+            self._heard.add(event_id)
         self._context.version += 1
         handler(self._context, dict(event))
         return True
@@ -183,7 +187,7 @@ class Mirror:
         return [tracked.edit for tracked in late]
 
     def standing(self, event_id: str) -> Standing | None:
-        """How far an edit is; None if it was never committed."""
+        """How far an edit is; None if it was never committed, or ended long ago."""
         return self._context.flight.standing(event_id)
 
     @property

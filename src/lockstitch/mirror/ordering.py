@@ -1,42 +1,39 @@
 """Which items can stay where they are: the longest run of them that already is in order.
 
 Ids are unique, so the longest common subsequence of two orders is an increasing one of
-positions: O(n log n), and O(n) where only the middle differs or nothing does."""
+positions: O(n log n), and O(n) where they are in order."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
+from operator import lt
 
 
-def staying(positions: Sequence[int]) -> set[int]:
-    """Indexes into ``positions`` (all different) of a longest increasing subsequence."""
-    size = len(positions)
-    if all(positions[at] < positions[at + 1] for at in range(size - 1)):
-        return set(range(size))
-    ranked = sorted(positions)
-    first, end = 0, size
-    while positions[first] == ranked[first]:
-        first += 1
-    while positions[end - 1] == ranked[end - 1]:
-        end -= 1
-    kept = set(range(first)) | set(range(end, size))
-    smallest: list[int] = []  # the smallest last position of a run of each length
-    holders: list[int] = []
-    previous: dict[int, int] = {}
-    for at in range(first, end):
-        length = bisect_left(smallest, positions[at])
-        if length == len(smallest):
-            smallest.append(positions[at])
-            holders.append(at)
+def longest_run(positions: Sequence[int]) -> set[int]:
+    """Those of ``positions`` that are a longest increasing subsequence. All are different, and
+    none is below 0."""
+    if all(map(lt, positions, islice(positions, 1, None))):
+        return set(positions)
+    smallest = [-1]  # the smallest last position of a run of each length
+    before = [-1] * (max(positions) + 1)  # the position in front of each, in its run
+    length, lengths = 0, 1
+    for position in positions:
+        follows = smallest[length] < position
+        if follows and (length + 1 == lengths or position < smallest[length + 1]):
+            length += 1  # as the one before it: items are moved in blocks
         else:
-            smallest[length] = positions[at]
-            holders[length] = at
-        if length:
-            previous[at] = holders[length - 1]
-    at = holders[-1]
-    while True:
-        kept.add(at)
-        if at not in previous:
-            return kept
-        at = previous[at]
+            length = bisect_left(smallest, position)
+        before[position] = smallest[length - 1]
+        if length == lengths:
+            smallest.append(position)
+            lengths += 1
+        else:
+            smallest[length] = position
+    kept: set[int] = set()
+    last = smallest[-1]
+    while last != -1:
+        kept.add(last)
+        last = before[last]
+    return kept

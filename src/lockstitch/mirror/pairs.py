@@ -1,8 +1,11 @@
 """Which calls and outputs of the provider's context belong together, kept as they come and go.
 
-Models use a call id again in a later round: the first output answers the first call."""
+Models use a call id again in a later round: the first output answers the first call. The other
+half of a record is `Record.partner`; nobody but this file sets it."""
 
 from __future__ import annotations
+
+from itertools import zip_longest
 
 from lockstitch.core.items import Part
 from lockstitch.mirror.chain import Record
@@ -19,28 +22,20 @@ class Pairs:
         return f"<Pairs {len(self._calls)} calls, {len(self._outputs)} outputs>"
 
     def enter(self, record: Record) -> None:
-        side = self._side(record)
-        if side is not None and record.item.key is not None:
-            side.setdefault(record.item.key, []).append(record)
+        side, key = self._side(record), record.item.key
+        if side is not None and key is not None:
+            side.setdefault(key, []).append(record)
+            self._join(key)
 
     def leave(self, record: Record) -> None:
         side, key = self._side(record), record.item.key
-        if side is None or key is None or key not in side:
+        if side is None or key is None or record not in side.get(key, ()):
             return
-        if record in side[key]:
-            side[key].remove(record)
+        side[key].remove(record)
         if not side[key]:
             del side[key]
-
-    def partner(self, record: Record) -> Record | None:
-        """The other half of its pair."""
-        side, key = self._side(record), record.item.key
-        if side is None or key is None:
-            return None
-        other = self._outputs if side is self._calls else self._calls
-        own, others = side.get(key, []), other.get(key, [])
-        at = own.index(record) if record in own else len(own)
-        return others[at] if at < len(others) else None
+        record.partner = None
+        self._join(key)
 
     def call_for(self, key: str) -> Record | None:
         """The call that an output with this key answers: the first that waits, else the last."""
@@ -48,6 +43,14 @@ class Pairs:
         if not calls:
             return None
         return calls[min(len(self._outputs.get(key, ())), len(calls) - 1)]
+
+    def _join(self, key: str) -> None:
+        """The n-th call and the n-th output of this key are each other's."""
+        for call, output in zip_longest(self._calls.get(key, ()), self._outputs.get(key, ())):
+            if call is not None:
+                call.partner = output
+            if output is not None:
+                output.partner = call
 
     def _side(self, record: Record) -> dict[str, list[Record]] | None:
         part = record.item.part

@@ -1,87 +1,56 @@
 """From a target to a plan: a three-way merge of what the caller saw, what it wants, and what is
 there now. Changes nothing. What the edits look like, and in which order they go,
-is in `drafting`."""
+is in `drafting`; what differs, in `comparing`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 from lockstitch.core.items import Part
-from lockstitch.dialects.base import Wire, text_of
+from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
+from lockstitch.mirror.comparing import difference, resolved
 from lockstitch.mirror.context import Context
-from lockstitch.mirror.drafting import Draft, NewId
+from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
-from lockstitch.mirror.errors import NotATarget
 from lockstitch.mirror.flight import Standing
-from lockstitch.mirror.ordering import staying
 
 
 def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> Plan:
     """See `Mirror.plan`."""
     draft = Draft(context, base, new_id)
     order = context.chain.order()
-    first, end = _ends_in_common(context, target, order)
-    middle = order[first : len(order) - end]
-    entries = list(_resolved(context, target[first : len(target) - end], _named(context, target)))
-    matched = [record for _, _, record in entries if record is not None]
-    for one in matched:
-        if not first <= one.index < len(order) - end:
-            raise _twice(one.id)
-    wanted = {record.id for record in matched}
-    wanted.update([record.id for record in order[:first]])
-    wanted.update([record.id for record in order[len(order) - end :]])
-    draft.wanted = wanted
-    moving = _moving(draft, matched)
+    found = difference(context, target)
+    first, last = found.first, found.last
+    named = {record.id for record in found.matched}
+    draft.wants = lambda record: not first <= record.index < last or record.id in named
+    moving = _moving(draft, found.ordered, found.stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
-    held: set[str] = set()  # items that stay, in the order of the target
-    for wire, item_id, record in entries:
+    staying = chain(sorted(found.stay), repeat(last))
+    furthest, ahead = first - 1, next(staying)
+    held: set[str] = set()
+    for wire, item_id, record in found.entries:
         if record is None:
             if anchor is None:
                 _place_in_doubt(draft, wire, item_id)
             else:
                 anchor = draft.place(wire, item_id, anchor)
-        elif record.id not in moving:
-            anchor = record.id
-            held.add(record.id)
+        elif item_id not in moving:
+            held.add(item_id)
+            if record.index == ahead:
+                anchor, furthest, ahead = item_id, ahead, next(staying)
+            elif furthest < record.index < ahead:  # an output, where its call is
+                anchor, furthest = item_id, record.index
             if draft.changed(record, wire):
                 draft.replace(record, wire)
-        elif moving[record.id] and anchor is not None:
-            _move(draft, record, wire, anchor)
-    _take_away(draft, middle, start, held)
-    if anchor is not None and not end:
+        elif moving[item_id] and anchor is not None:
+            draft.move(record, wire, anchor)
+    _take_away(draft, order[first:last], start, held)
+    if anchor is not None and last == len(order):
         _to_the_end(draft, order, anchor)
     return draft.finish()
-
-
-def _ends_in_common(
-    context: Context, target: Sequence[Wire], order: list[Record]
-) -> tuple[int, int]:
-    """How many items at the start, and at the end, are as the target has them."""
-    copies = context.copies
-    most = min(len(target), len(order))
-    first = 0
-    for wire, record in zip(target, order, strict=False):
-        if wire.get("id") != record.id or record.id in copies or context.is_stray(record):
-            break
-        now = record.wires[-1][1]
-        if wire is not now and wire != now:
-            break
-        first += 1
-    end = 0
-    while end < most - first:
-        wire, record = target[-1 - end], order[-1 - end]
-        if wire.get("id") != record.id or record.id in copies or context.is_stray(record):
-            break
-        if wire != record.wire:
-            break
-        end += 1
-    return first, end
-
-
-def _twice(item_id: str) -> NotATarget:
-    return NotATarget(f"The target has {item_id} twice. An item stands at one place.")
 
 
 def plan_changes(
@@ -96,9 +65,9 @@ def plan_changes(
 ) -> Plan:
     """See `Mirror.plan_changes`."""
     draft = Draft(context, base, new_id)
-    taken = {context.resolve(item_id) for item_id in removed}
-    draft.wanted = _Everything(taken)
-    for wire, item_id, record in _resolved(context, changed, _named(context, changed)):
+    taken = dict.fromkeys(context.resolve(item_id) for item_id in removed)
+    draft.wants = lambda record: record.id not in taken
+    for wire, item_id, record in resolved(context, changed, whole=changed):
         if record is None:
             draft.gone.append(item_id)
         elif draft.changed(record, wire):
@@ -112,46 +81,9 @@ def plan_changes(
     if end is not None and end in draft.hunks and draft.hunks[end].new:
         draft.tail = draft.hunks[end].new[-1].wire["id"]
     records = [record for item_id in taken if (record := context.chain.alive(item_id)) is not None]
-    replaced = draft.replaced()
-    candidates = [one for one in records if one.id not in replaced and _may_go(draft, one)]
     draft.together = True
-    draft.hunk(ROOT).going.extend(_whole(draft, candidates))
+    draft.hunk(ROOT).going.extend(_whole(draft, _may_go(draft, records)))
     return draft.finish()
-
-
-class _Everything(frozenset[str]):
-    """Every id but these."""
-
-    def __contains__(self, id: object) -> bool:
-        return not super().__contains__(id)
-
-
-def _named(context: Context, target: Iterable[Wire]) -> set[object]:
-    """The ids in a target, as given; needed only where one item can go by two of them."""
-    return {wire.get("id") for wire in target} if context.copies else set()
-
-
-def _resolved(
-    context: Context, target: Iterable[Wire], named: set[object]
-) -> Iterable[tuple[Wire, str, Record | None]]:
-    """The items of a target, without copies of ours that failed to take a place: they go.
-
-    A snapshot from the moment in between has an item and the copy that takes its place; a target
-    made from it names both, and means the copy."""
-    seen: set[str] = set()
-    for wire in target:
-        given = text_of(wire.get("id"))
-        if given is None:
-            raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
-        item_id = context.resolve(given)
-        if item_id != given and item_id in named:
-            continue
-        if item_id in seen:
-            raise _twice(given)
-        seen.add(item_id)
-        record = context.chain.alive(item_id)
-        if record is None or not context.is_stray(record):
-            yield wire, item_id, record
 
 
 # --- new items -----------------------------------------------------------------------------------
@@ -166,8 +98,8 @@ def _place_in_doubt(draft: Draft, wire: Wire, item_id: str) -> None:
         draft.waiting.append(item_id)
 
 
-def _place_all(draft: Draft, wires: Iterable[Wire], anchor: str | None) -> None:
-    for wire, item_id, record in _resolved(draft.context, wires, set()):
+def _place_all(draft: Draft, wires: Sequence[Wire], anchor: str | None) -> None:
+    for wire, item_id, record in resolved(draft.context, wires):
         if record is not None:
             continue  # it is there
         if anchor is None:
@@ -196,70 +128,66 @@ def _to_the_end(draft: Draft, order: list[Record], anchor: str) -> None:
         return
     flight = draft.context.flight
     later = order[record.index + 1 :]
-    if later and not any(one.id in draft.wanted or flight.deleting(one.id) for one in later):
+    if later and not any(draft.wants(one) or flight.deleting(one.id) for one in later):
         draft.hunks.setdefault(later[-1].id, draft.hunks.pop(anchor))
 
 
 # --- moves ---------------------------------------------------------------------------------------
 
 
-def _moving(draft: Draft, matched: list[Record]) -> dict[str, bool]:
+def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bool]:
     """Items that are not where the target has them, and whether they are made again there."""
-    stay = staying([record.index for record in matched])
-    if len(stay) == len(matched):
+    if len(stay) == len(ordered):
         return {}
-    away = {record.id: record for at, record in enumerate(matched) if at not in stay}
-    pairs = draft.context.pairs
-    for record in list(away.values()):  # a pair moves whole
-        partner = pairs.partner(record)
-        if partner is not None and partner.id in draft.wanted:
+    away = {record.id: record for record in ordered if record.index not in stay}
+    links = draft.context.links
+    for partner in [one.partner for one in away.values() if one.partner is not None]:
+        if draft.wants(partner):  # a pair moves whole
             away[partner.id] = partner
+    movable = {record.id for record in away.values() if links and draft.movable(record)}
     moving: dict[str, bool] = {}
-    for record in away.values():
-        partner = pairs.partner(record)
-        moving[record.id] = (
-            draft.context.links
-            and draft.movable(record)
-            and (partner is None or (partner.id in away and draft.movable(partner)))
-            and (record.item.part is not Part.OUTPUT or partner is not None)
-        )
-        if not moving[record.id]:
-            why = Why.FIXED if draft.context.links else Why.UNLINKED
-            draft.kept.append(Kept(record.id, why))
+    for item_id, record in away.items():
+        moves = item_id in movable
+        if record.partner is not None:
+            moves = moves and record.partner.id in movable
+        elif record.item.part is Part.OUTPUT:
+            moves = False
+        moving[item_id] = moves
+        if not moves:
+            draft.kept.append(Kept(item_id, Why.FIXED if links else Why.UNLINKED))
     return moving
-
-
-def _move(draft: Draft, record: Record, wire: Wire, anchor: str) -> None:
-    if record.item.part is Part.OUTPUT:
-        return  # it goes with its call
-    new = draft.copy(record, wire)
-    partner = draft.context.pairs.partner(record)
-    if partner is not None:
-        new.output = draft.copy(partner, partner.wire)
-    draft.hunk(anchor).new.append(new)
 
 
 # --- what goes -----------------------------------------------------------------------------------
 
 
-def _may_go(draft: Draft, record: Record) -> bool:
-    if draft.context.flight.deleting(record.id) is not None:
-        return False  # on its way
-    why = draft.keeps(record)
-    if why is not None and record.added_at <= draft.base:
-        draft.kept.append(Kept(record.id, why))
-    return why is None
+def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
+    """Of these, which the caller does without, those that nothing keeps here."""
+    base, kept, replaced = draft.base, draft.kept, draft.replaced
+    deleting, keeps = draft.context.flight.deleting, draft.keeps
+    free: list[Record] = []
+    for record in records:
+        if record.id in replaced or deleting(record.id) is not None:
+            continue  # on its way
+        why = keeps(record)
+        if why is None:
+            free.append(record)
+        elif record.added_at <= base:
+            kept.append(Kept(record.id, why))
+    return free
 
 
-def _whole(draft: Draft, candidates: list[Record]) -> Iterable[Record]:
+def _whole(draft: Draft, candidates: list[Record]) -> list[Record]:
     """Those of which no half stays."""
     ids = {record.id for record in candidates}
+    whole: list[Record] = []
     for record in candidates:
-        partner = draft.context.pairs.partner(record)
+        partner = record.partner
         if partner is None or partner.id in ids or _leaving(draft.context, partner):
-            yield record
+            whole.append(record)
         else:
             draft.kept.append(Kept(record.id, Why.HALF))
+    return whole
 
 
 def _leaving(context: Context, record: Record) -> bool:
@@ -269,22 +197,24 @@ def _leaving(context: Context, record: Record) -> bool:
     )
 
 
-def _take_away(draft: Draft, order: list[Record], start: str, held: set[str]) -> None:
+def _take_away(draft: Draft, middle: list[Record], start: str, held: set[str]) -> None:
     """Of these items, those that the target does without; ``start`` is what they stand behind."""
-    others = [record for record in order if record.id not in draft.wanted]
+    others = [record for record in middle if not draft.wants(record)]
     if not others:
         return
-    replaced = draft.replaced()
-    strays = {record.id for record in others if draft.context.is_stray(record)}
-    candidates = [
-        record
-        for record in others
-        if record.id not in strays and record.id not in replaced and _may_go(draft, record)
-    ]
-    going = {record.id for record in _whole(draft, candidates)} | strays
+    strays = [record for record in others if draft.context.is_stray(record)]
+    free = [record for record in others if record not in strays] if strays else others
+    going = _whole(draft, _may_go(draft, free))
+    going += [one for one in strays if draft.context.flight.deleting(one.id) is None]
+    if not draft.hunks:  # nothing new that they could have to wait for
+        draft.hunk(start).going.extend(going)
+        return
+    ids = {record.id for record in going}
+    hunk: Hunk | None = None
     anchor = start
-    for record in order:
+    for record in middle:
         if record.id in held:
-            anchor = record.id
-        elif record.id in going and draft.context.flight.deleting(record.id) is None:
-            draft.hunk(anchor).going.append(record)
+            anchor, hunk = record.id, None
+        elif record.id in ids:
+            hunk = hunk or draft.hunk(anchor)
+            hunk.going.append(record)

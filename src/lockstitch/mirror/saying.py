@@ -6,10 +6,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lockstitch.core.items import Item
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
+from lockstitch.dialects.realtime import Realtime
+
+_dialect = Realtime()
 
 _SPEECH: Final = frozenset({"input_audio", "output_audio", "audio"})
+
+
+def read(wire: Wire) -> Item:
+    """The core item of a wire item."""
+    (item,) = _dialect.read(wire)
+    return item
 
 
 def speech(wire: Wire) -> list[dict[str, Any]]:
@@ -18,6 +28,15 @@ def speech(wire: Wire) -> list[dict[str, Any]]:
     if not isinstance(content, list):
         return []
     return [part for part in content if isinstance(part, dict) and part.get("type") in _SPEECH]
+
+
+def has_speech(wire: Wire) -> bool:
+    content = wire.get("content")
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and part.get("type") in _SPEECH:
+                return True
+    return False
 
 
 def awaits_words(wire: Wire) -> bool:
@@ -68,7 +87,7 @@ def creatable(wire: Wire) -> Wire | None:
 
     "Assistant audio cannot be created by a client (only its text)", and of what a user said the
     words are all that a mirror has."""
-    if not any("audio" not in part for part in speech(wire)):
+    if not has_speech(wire) or all("audio" in part for part in speech(wire)):
         return wire
     text = "output_text" if wire.get("role") == "assistant" else "input_text"
     content: list[Any] = []
@@ -81,7 +100,7 @@ def creatable(wire: Wire) -> Wire | None:
 
 
 def _worded(wire: Wire) -> Wire:
-    if not speech(wire):
+    if not has_speech(wire):
         return wire
     return wire | {
         "content": [

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
-from lockstitch.mirror.context import read
+from lockstitch.mirror.saying import read
 
 
 def summarised(

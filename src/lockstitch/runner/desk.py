@@ -30,6 +30,10 @@ OnUnknown = Callable[[PendingCall], Awaitable[str | None]]
 looked up; None where it cannot."""
 
 
+def _nobody(call: Call) -> None:
+    """Nobody wants to know."""
+
+
 class Place(Struct, frozen=True):
     """A call, by where it stands: it means the same after the journal was read again."""
 
@@ -50,6 +54,7 @@ class Desk:
         on_unknown: OnUnknown | None,
         grace: float,
         most: int = MOST_TOOLS_AT_ONCE,
+        settled: Callable[[Call], None] = _nobody,
     ) -> None:
         self._journal = journal
         self._tools = tools
@@ -58,6 +63,8 @@ class Desk:
         self._on_unknown = on_unknown
         self._grace = grace
         self._room = asyncio.Semaphore(most)
+        self._settled = settled
+        """Told of each call whose output is on disk."""
         self._running: dict[Place, asyncio.Task[None]] = {}
 
     def take(self, calls: Sequence[Call]) -> None:
@@ -203,4 +210,5 @@ class Desk:
         call = self._call(place)
         name = call.item.name or ""
         output = said_in(fact.item)
+        self._settled(call)
         self._tell(CallEnded(call.item.key or "", name, fact.outcome, output, failed))

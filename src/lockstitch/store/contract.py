@@ -71,6 +71,23 @@ class Store(Protocol):
         that long for it, then raise `ConversationBusy`."""
         ...
 
+    async def begin(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        release: bool = False,
+    ) -> Claim | None:
+        """Become the writer of a conversation that is new, with its first records: in one write,
+        all of it or nothing, synced to disk. ``release``: and let others write at once.
+
+        None, and nothing is done, if there is one of that name. Raises `OutOfStep` if the records
+        are not numbered from 1, `CannotWrite` if the disk or the connection failed. One whose
+        waiting is cancelled is there whole, or not at all, and is held by nobody."""
+        ...
+
     async def renew(self, claim: Claim, *, seconds: float) -> None:
         """Keep the conversation for longer. Raises `ClaimLost`."""
         ...
@@ -79,8 +96,11 @@ class Store(Protocol):
         """Let others write. A claim that was lost is not an error."""
         ...
 
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
         """Keep records behind the first ``after`` ones: all of them or none, synced to disk.
+        ``release``: and let others write, in the same write.
 
         Raises `ClaimLost` if another has taken over, `OutOfStep` if there are not exactly
         ``after`` records, `CannotWrite` if the disk or the connection failed. One whose waiting is

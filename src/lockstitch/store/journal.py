@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from functools import cache
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Self
 
 from lockstitch.core import records
 from lockstitch.core.facts import AnyFact, Seq
@@ -28,27 +27,6 @@ RENEWALS_IN_A_CLAIM = 3
 
 class JournalStale(StoreError):
     """A write failed or the claim was lost: what is on disk may differ from what is in memory."""
-
-
-class AtOnce(Protocol):
-    """A store that can do in one write what takes two of others. The promises are the same."""
-
-    async def begin_conversation(
-        self,
-        conversation: str,
-        records: Sequence[Record],
-        *,
-        owner: str,
-        seconds: float,
-        last: bool,
-    ) -> Claim | None:
-        """Claim a conversation that is new, and append its first records; ``last``: and release
-        it. None, and nothing is done, if there is one of that name."""
-        ...
-
-    async def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
-        """Append, and release."""
-        ...
 
 
 class Journal:
@@ -118,16 +96,13 @@ class Journal:
         """Begin a conversation with these facts, in one write, and return when they are durable.
         ``last``: there will be no more, and the journal is closed.
 
-        None, and nothing is done, if there is one of that name, or the store cannot do it at once:
-        `open` it. An illegal fact raises, and nothing is recorded."""
-        at_once = _at_once(store)
-        if at_once is None:
-            return None
+        None, and nothing is done, if there is one of that name: `open` it. An illegal fact raises,
+        and nothing is recorded."""
         ledger = Ledger(dialect)
         for fact in facts:
             ledger.append(fact)
-        claim = await at_once.begin_conversation(
-            conversation, _encoded(ledger, 0), owner=new_owner(), seconds=seconds, last=last
+        claim = await store.begin(
+            conversation, _encoded(ledger, 0), owner=new_owner(), seconds=seconds, release=last
         )
         if claim is None:
             return None
@@ -192,12 +167,8 @@ class Journal:
     ) -> None:
         begun.append(True)
         try:
-            at_once = _at_once(self._store) if last else None
-            if at_once is not None:
-                await at_once.append_last(self._claim, after, new)
-                self._released = True
-            else:
-                await self._store.append(self._claim, after, new)
+            await self._store.append(self._claim, after, new, release=last)
+            self._released = self._released or last
         except asyncio.CancelledError:
             # The end of an event loop cancels this task as well. The append may be there or not;
             # the next one is refused as out of step if it is not.
@@ -266,15 +237,6 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-@cache
-def _does_at_once(kind: type) -> bool:
-    return hasattr(kind, "begin_conversation") and hasattr(kind, "append_last")
-
-
-def _at_once(store: Store) -> AtOnce | None:
-    return cast("AtOnce", store) if _does_at_once(type(store)) else None
 
 
 def _encoded(ledger: Ledger, after: int) -> list[Record]:

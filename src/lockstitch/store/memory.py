@@ -79,6 +79,26 @@ class MemoryStore:
         kept.claim, kept.held_until = claim, now + seconds
         return claim
 
+    async def begin(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        release: bool = False,
+    ) -> Claim | None:
+        self._check_open()
+        if conversation in self._conversations:
+            return None
+        self._check_step(conversation, 0, 0, records)
+        claim = self._claimed(conversation, owner, seconds)
+        kept = self._conversations[conversation]
+        self._keep(conversation, kept, records)
+        if release:
+            kept.claim = None  # nobody can wait for it yet
+        return claim
+
     async def renew(self, claim: Claim, *, seconds: float) -> None:
         self._check_open()
         self._held(claim).held_until = self._now() + seconds
@@ -113,21 +133,34 @@ class MemoryStore:
 
     # Writing
 
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
         self._check_open()
         kept = self._held(claim)
+        self._check_step(claim.conversation, len(kept.records), after, records)
+        self._keep(claim.conversation, kept, records)
+        if release:
+            kept.claim = None
+            await self._wake()
+
+    def _check_step(
+        self, conversation: str, length: int, after: int, records: Sequence[Record]
+    ) -> None:
         wanted = list(range(after + 1, after + len(records) + 1))
-        if len(kept.records) != after or [record.seq for record in records] != wanted:
+        if length != after or [record.seq for record in records] != wanted:
             raise OutOfStep(
-                f"Conversation {claim.conversation!r} in {self.url} has {len(kept.records)}"
-                f" records; the writer meant to append {len(records)} behind {after}. Nothing was"
-                " written. Read what is there, and append behind it."
+                f"Conversation {conversation!r} in {self.url} has {length} records; the writer"
+                f" meant to append {len(records)} behind {after}. Nothing was written. Read what"
+                " is there, and append behind it."
             )
+
+    def _keep(self, conversation: str, kept: _Conversation, records: Sequence[Record]) -> None:
         now = self._now()
         for record in records:
             kept.add(record, now)
             for name in dict.fromkeys(record.names):
-                self._names[name].append(Found(claim.conversation, record.seq))
+                self._names[name].append(Found(conversation, record.seq))
         if records:
             kept.changed = now
 

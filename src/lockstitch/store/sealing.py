@@ -113,9 +113,25 @@ class Sealed:
     def url(self) -> str:
         return self.inner.url
 
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    async def begin(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        release: bool = False,
+    ) -> Claim | None:
+        sealed = [self.seal.sealed(conversation, one) for one in records]
+        return await self.inner.begin(
+            conversation, sealed, owner=owner, seconds=seconds, release=release
+        )
+
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
         sealed = [self.seal.sealed(claim.conversation, one) for one in records]
-        await self.inner.append(claim, after, sealed)
+        await self.inner.append(claim, after, sealed, release=release)
 
     async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
         async for record in self.inner.read(conversation, after=after):

@@ -24,6 +24,8 @@ def test_nothing_shows_a_secret():
 
 def test_it_knows_all_of_its_secrets():
     assert set(CONFIG.secrets()) == {SECRET, "hidden-header", "hidden-password"}
+    asked = Config(store="postgresql://anna@db/x?password=hidden-password")
+    assert asked.secrets() == ("hidden-password",)
 
 
 def test_it_is_the_same_in_another_process():

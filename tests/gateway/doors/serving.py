@@ -18,17 +18,14 @@ from msgspec import Raw
 
 from lockstitch.gateway.config.model import Config, Key, Limits, Upstream
 from lockstitch.gateway.config.secrets import Secret
-from lockstitch.gateway.deciding.asked import NotARequest
-from lockstitch.gateway.deciding.refusals import journal_unavailable, not_a_request, unreachable
-from lockstitch.gateway.doors import conversations, retrieving
 from lockstitch.gateway.events import TERMINAL, Splitter, body_of
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
-from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.responding.mishaps import refusal_for
 from lockstitch.gateway.responding.passing import refused
+from lockstitch.gateway.server import _door
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.contract import Store
-from lockstitch.store.errors import StoreError
 from lockstitch.store.memory import MemoryStore
 from lockstitch.testing import EmulatorThread
 
@@ -102,12 +99,8 @@ async def serving(
         served.callers.append(caller)
         try:
             return await _answered(world, caller, request)
-        except NotARequest as error:
-            return refused(caller, not_a_request(error))
-        except LineFailure:
-            return refused(caller, unreachable(caller.upstream))
-        except StoreError:
-            return refused(caller, journal_unavailable())
+        except Exception as error:
+            return refused(caller, refusal_for(error, world, caller))
 
     runner = web.ServerRunner(web.Server(handle), shutdown_timeout=1)
     await runner.setup()
@@ -124,18 +117,8 @@ async def serving(
 
 
 async def _answered(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
-    match request.method, request.path.removeprefix("/v1/").split("/"):
-        case "GET", ["responses", response]:
-            return await retrieving.retrieve(world, caller, request, response)
-        case "DELETE", ["responses", response]:
-            return await retrieving.delete(world, caller, request, response)
-        case "POST", ["responses", response, "cancel"]:
-            return await retrieving.cancel(world, caller, request, response)
-        case "GET", ["responses", response, "input_items"]:
-            return await retrieving.input_items(world, caller, request, response)
-        case method, ["conversations", *rest]:
-            return await conversations.DOORS[method, len(rest)](world, caller, request, *rest)
-    raise AssertionError(f"no door for {request.method} {request.path}")
+    door, ids = _door(request.method, request.path.removeprefix("/v1/").split("/"))
+    return await door(world, caller, request, *ids)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

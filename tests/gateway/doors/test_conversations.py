@@ -342,7 +342,7 @@ def test_what_the_upstream_forgot_is_gone(emulator):
 
 def test_nobody_gets_the_id_of_a_conversation_whose_owner_was_not_kept(emulator):
     class Full(MemoryStore):
-        async def append(self, claim, after, records):
+        async def begin(self, conversation, records, **how):
             raise CannotWrite("The disk is full.")
 
     async def play():
@@ -391,15 +391,5 @@ def test_edits_at_the_same_time_wait_for_one_another():
             )
             listed = await client.items.list(made.id)
             assert sorted(item.content[0].text for item in listed.data) == sorted("0123456789")
-
-    run(play())
-
-
-def test_there_is_nothing_else_below_a_conversation():
-    async def play():
-        async with serving() as served:
-            made = await served.client().conversations.create()
-            status, body = await served.get(f"/conversations/{made.id}/others")
-            assert (status, b"Invalid URL" in body) == (404, True)
 
     run(play())

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 from aiohttp import WSMsgType, web
+from msgspec.structs import replace
 
-from tests.gateway.building import both, keys, open_files, run, until
+from tests.gateway.building import QUICK, both, keys, open_files, run, until
 
 
 def served(work, **more):
@@ -125,6 +126,98 @@ def test_frames_pass_in_both_directions_and_so_does_the_end():
         await until(lambda: up.open_sockets == 1)
         await ws.close()
         await until(lambda: up.open_sockets == 0)
+
+    served(work)
+
+
+@pytest.mark.parametrize("unread_bytes", [1024, 65535, 65536])
+def test_frames_pass_whatever_may_wait_for_a_client_that_does_not_read(unread_bytes):
+    async def work(up, gw):
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        (theirs,) = await until(lambda: up.sockets)
+        await theirs.send_str("x" * 100_000)
+        assert len((await ws.receive(timeout=5)).data) == 100_000
+        await ws.close()
+
+    served(work, limits=replace(QUICK, unread_bytes=unread_bytes))
+
+
+def test_a_binary_frame_of_a_client_ends_its_websocket_and_says_why():
+    async def work(up, gw):
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        await ws.send_bytes(b"\x00\xff")
+        end = await ws.receive(timeout=5)
+        assert end.type is WSMsgType.CLOSE
+        assert (end.data, end.extra) == (1003, "The gateway passes text frames only.")
+        await until(lambda: up.open_sockets == 0)
+        assert up.asked == []
+
+    served(work)
+
+
+def test_a_binary_frame_of_an_upstream_ends_the_websocket_and_says_why():
+    async def work(up, gw):
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        (theirs,) = await until(lambda: up.sockets)
+        await theirs.send_bytes(b"\x00\xff")
+        end = await ws.receive(timeout=5)
+        assert end.type is WSMsgType.CLOSE
+        assert end.data == 1003
+        assert "binary" in end.extra
+
+    served(work)
+
+
+def test_a_client_is_read_no_faster_than_its_upstream_reads():
+    frames, size = 60, 1_000_000
+
+    async def work(up, gw):
+        go, heard, sent = asyncio.Event(), 0, 0
+
+        async def slow(request):
+            nonlocal heard
+            ws = web.WebSocketResponse()
+            await ws.prepare(request)
+            request.transport.pause_reading()
+            await go.wait()
+            request.transport.resume_reading()
+            async for frame in ws:
+                heard += len(frame.data)
+            return ws
+
+        async def talk():
+            nonlocal sent
+            for _ in range(frames):
+                await ws.send_str("x" * size)
+                sent += 1
+
+        up._converse = slow
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        talking = asyncio.create_task(talk())
+        before = -1
+        while before < sent:  # until nothing moves any more
+            before = sent
+            await asyncio.sleep(0.3)
+        assert sent < frames
+        go.set()
+        await talking
+        await ws.close()
+        await until(lambda: heard == frames * size)
+
+    served(work)
+
+
+def test_a_websocket_that_passes_is_told_goodbye_when_the_gateway_ends():
+    async def work(up, gw):
+        ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
+        (theirs,) = await until(lambda: up.sockets)
+        draining = asyncio.create_task(gw.gateway.drain(0.1))
+        end = await ws.receive(timeout=5)
+        assert end.type is WSMsgType.CLOSE
+        assert (end.data, end.extra) == (1001, "The gateway is shutting down.")
+        await until(lambda: theirs.closed)
+        assert theirs.close_code == 1000
+        await draining
 
     served(work)
 

@@ -18,6 +18,8 @@ from lockstitch.emulator import call
 from lockstitch.gateway.config.model import Limits, Upstream
 from lockstitch.gateway.doors import streaming_again
 from lockstitch.gateway.doors.reading import Reader
+from lockstitch.gateway.keeping.conversations import facts_of
+from lockstitch.gateway.keeping.exchanges import kept as kept_in
 from lockstitch.gateway.keeping.exchanges import open_calls
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
@@ -370,10 +372,11 @@ def test_the_end_of_a_response_that_nobody_heard_is_written_down(emulator):
             kept = await served.world.exchanges.exchange("anna", made["id"])
             assert kept.ending is Ending.COMPLETED
             assert [json.loads(item) for item in kept.said] == seen.to_dict()["output"]
-            assert [one.key for one in open_calls(kept.said)] == [seen.output[-1].call_id]
-            length = kept.length
+            assert [one.call.key for one in open_calls(kept.said)] == [seen.output[-1].call_id]
             await client.retrieve(made["id"])
-            assert (await served.world.exchanges.exchange("anna", made["id"])).length == length
+            again = await served.world.exchanges.reopened("anna", made["id"])
+            assert kept_in(facts_of(again)) == kept  # and once
+            await again.close()
             # And so it can be gone on from, and told.
             [last] = await served.world.exchanges.path("anna", made["id"])
             assert last.continues
@@ -873,7 +876,7 @@ def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
             await keep(served.world, raw(odd | {"status": "queued"}))
             append = served.world.store.append
 
-            async def failing(claim, after, records):
+            async def failing(claim, after, records, **how):
                 from lockstitch.store.errors import CannotWrite
 
                 raise CannotWrite("The disk is full.")

@@ -15,6 +15,7 @@ from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,
+    WRITES,
     both,
     call,
     error_body,
@@ -177,7 +178,7 @@ def test_a_warm_up_that_cannot_be_written_down_is_refused():
     async def main():
         async with both(up_transport="http") as (_, gw):
             ws = await gw.socket()
-            gw.store.fails = lambda kind, name: kind == "append"
+            gw.store.fails = lambda kind, name: kind in WRITES
             await ws.send_json(create(input="x", generate=False))
             assert (await next_end(ws))["type"] in ("error", "response.failed")
             gw.store.fails = lambda kind, name: False

@@ -80,6 +80,18 @@ class Provider:
             if not entry.sent and entry.what in CREATES and entry.data
         ]
 
+    def with_conversations(self):
+        """What was done with conversations that it keeps, in order: "send" to one, or "look"."""
+        done = []
+        for entry in self.emulator.record.entries():
+            if entry.sent:
+                continue
+            if entry.what.startswith("GET /v1/conversations/"):
+                done.append("look")
+            elif entry.what in CREATES and entry.data and "conversation" in json.loads(entry.data):
+                done.append("send")
+        return done
+
     def run_of(self, response):
         return next((run for run in self.runs if run.id == response), None)
 
@@ -105,9 +117,13 @@ class SlowStore(MemoryStore):
 
     seconds = 0.004
 
-    async def append(self, claim, after, records):
+    async def begin(self, conversation, records, **how):
         await asyncio.sleep(self.seconds)
-        await super().append(claim, after, records)
+        return await super().begin(conversation, records, **how)
+
+    async def append(self, claim, after, records, **how):
+        await asyncio.sleep(self.seconds)
+        await super().append(claim, after, records, **how)
 
 
 class GatedStore(MemoryStore):
@@ -118,9 +134,13 @@ class GatedStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def append(self, claim, after, records):
+    async def begin(self, conversation, records, **how):
         await self.gate.wait()
-        await super().append(claim, after, records)
+        return await super().begin(conversation, records, **how)
+
+    async def append(self, claim, after, records, **how):
+        await self.gate.wait()
+        await super().append(claim, after, records, **how)
 
 
 def upstream(provider, **told):

@@ -40,12 +40,19 @@ class FailingStore(MemoryStore):
         self.left = first
         self.times = times
 
-    async def append(self, claim, after, records):
+    async def begin(self, conversation, records, **how):
+        self._count()
+        return await super().begin(conversation, records, **how)
+
+    async def append(self, claim, after, records, **how):
+        self._count()
+        await super().append(claim, after, records, **how)
+
+    def _count(self):
         self.left -= 1
         if self.left < 0 and self.times:
             self.times -= 1
             raise CannotWrite("The disk is full.")
-        await super().append(claim, after, records)
 
 
 @streamed

@@ -127,15 +127,16 @@ async def _weathered(made, fault, transport, shape, store, settings):
             made[0].fault(
                 f"{one} {CREATE} request={number}" if len(faults) > 1 else f"{one} {CREATE}"
             )
-        before = sum(map(_to_conversations, made))
+        before = [len(provider.with_conversations()) for provider in made]
         play.as_sent = any(one.startswith(("duplicate", "late")) for one in faults)
         answer = await play.struck(shape)
         play.as_sent = False
-        tries = sum(map(_to_conversations, made)) - before
+        traffic = [p.with_conversations()[n:] for p, n in zip(made, before, strict=True)]
         struck = made[0].struck()
         for provider in made:
             provider.emulator.faults.clear()
-        _is_sent_once(faults, tries)
+        for one in traffic:
+            _is_looked_for_first(faults, one)
         gone = shape == "conversation" and "everything" in fault and answer.said == "error"
         if not gone:
             await play.finish(shape, answer)
@@ -148,18 +149,15 @@ async def _weathered(made, fault, transport, shape, store, settings):
     return answer if struck else None
 
 
-def _to_conversations(provider):
-    """How many requests went to conversations that the provider keeps."""
-    return sum("conversation" in asked for asked in provider.asked())
-
-
-def _is_sent_once(faults, tries):
-    """The upstream's list would have it twice: only what was clearly refused is sent again."""
+def _is_looked_for_first(faults, traffic):
+    """The upstream's list would have it twice: what was not clearly refused is sent again only
+    right after the list was looked at."""
     refused = 0
     while refused < len(faults) and faults[refused].startswith(CLEARLY_REFUSED):
         refused += 1
     if refused < len(faults):
-        assert tries <= refused + 1, tries
+        sends = [at for at, what in enumerate(traffic) if what == "send"]
+        assert all(traffic[at - 1] == "look" for at in sends[refused + 1 :]), traffic
 
 
 async def _has_it_once(play, shape, answer):

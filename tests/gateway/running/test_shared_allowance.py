@@ -9,6 +9,7 @@ from lockstitch.gateway.access.allowance import Allowance
 from lockstitch.gateway.config import Key
 from lockstitch.gateway.running import shared_allowance
 from lockstitch.gateway.running.shared_allowance import SharedAllowance, allowance_here
+from tests.gateway.test_allowance import running
 
 WORKERS = 3
 KEYS = [
@@ -41,11 +42,11 @@ def test_several_workers_decide_as_one_would(tmp_path_factory, steps):
             has.remove((place, key))
             workers[place].give_back(key)
             alone.give_back(key)
-        assert workers[place].running(key) == alone.running(key)
+        assert running(workers[place], key) == running(alone, key)
     workers[0].forget_worker(1)
     for key in KEYS:
         left = [one for one in has if one[1] is key and one[0] != 1]
-        assert workers[2].running(key) == len(left)
+        assert running(workers[2], key) == len(left)
     for worker in workers:
         worker.close()
 
@@ -59,7 +60,7 @@ def test_where_there_is_no_room_it_counts_alone(tmp_path, monkeypatch):
         assert allowance.take(key, 0.0) is None
         assert allowance.take(key, 0.0) is not None
         allowance.give_back(key)
-        assert allowance.running(key) == 0
+        assert running(allowance, key) == 0
     allowance.keep_only([])
     allowance.close()
 

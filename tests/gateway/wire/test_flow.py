@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 from lockstitch.gateway.wire.flow import Flow
 from lockstitch.gateway.wire.outlet import Outlet
@@ -153,3 +155,20 @@ def test_nothing_is_watched_once_everything_was_taken(run):
         assert lost == []
 
     run(go())
+
+
+def test_a_flow_and_its_outlet_are_free_as_soon_as_nothing_is_watched(run):
+    async def go():
+        transport, outlet, flow, _, _ = joined()
+        known = weakref.ref(transport)
+        outlet.ended = True
+        flow.stop()
+        assert flow._timer is None
+        del transport, outlet, flow
+        assert known() is None  # without the garbage collector
+
+    gc.disable()
+    try:
+        run(go())
+    finally:
+        gc.enable()

@@ -26,11 +26,6 @@ class Exhausted(Struct, frozen=True, kw_only=True):
     retry_after: float
     """Seconds until it is worth asking again."""
 
-    @property
-    def retry_after_header(self) -> str:
-        """Whole seconds, as the header wants them; never too early."""
-        return str(max(1, math.ceil(self.retry_after)))
-
 
 class Bucket:
     """What one key has left. It fills at an even pace, up to the requests of one minute."""
@@ -87,11 +82,6 @@ class Allowance:
         bucket = self._buckets.get(key.name)
         if bucket is not None and bucket.running > 0:
             bucket.running -= 1
-
-    def running(self, key: Key) -> int:
-        """How many requests of this key are under way."""
-        bucket = self._buckets.get(key.name)
-        return bucket.running if bucket is not None else 0
 
     def keep_only(self, keys: Iterable[Key]) -> None:
         """Forget keys that are no more, but not what is still running."""

@@ -52,9 +52,6 @@ class Keyring:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def holder(self, key: str | None, *, now: float) -> Key | None:
         """Whose key it is; None: nobody's, or one that has expired.
 

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
-from lockstitch.gateway.config.data_folder import data_folder
 from lockstitch.gateway.config.errors import ConfigError, Problem
 from lockstitch.gateway.config.line_numbers import line_numbers
 from lockstitch.gateway.config.model import Config, Server, Upstream, is_loopback
 from lockstitch.gateway.config.reading import MOST_WORKERS, Reading, wrong_with_url
 from lockstitch.gateway.config.secrets import Secret
 from lockstitch.gateway.config.tables import Problems
+from lockstitch.store.data_folder import data_folder
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 """Where OPENAI_API_KEY is for, if OPENAI_BASE_URL does not say otherwise."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from lockstitch.gateway.config.secrets import Secret
+from lockstitch.store.urls import passwords_in
 
 State: TypeAlias = Literal["upstream", "gateway"]
 Transport: TypeAlias = Literal["http", "websocket", "both"]
@@ -20,6 +21,7 @@ Api: TypeAlias = Literal["responses", "chat", "messages"]
 UnknownChains: TypeAlias = Literal["pass", "refuse"]
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LogFormat: TypeAlias = Literal["json", "text"]
+DeletesInFlight: TypeAlias = Literal["drop", "carry-out"]
 
 APIS: Final[tuple[Api, ...]] = ("responses", "chat", "messages")
 
@@ -53,6 +55,10 @@ UNREAD_SECONDS: Final = 120.0
 """For a client to read something of what waits. Then it is taken for gone."""
 UNATTENDED_SECONDS: Final = 600.0
 """For a response to end whose client is gone; it is read on so that the journal has its output."""
+
+HELD_SECONDS: Final = 60.0
+"""For a tool to answer whose call a realtime client wants deleted. Few take longer in a voice call,
+and the client waits for what becomes of its delete."""
 
 RETRIES: Final = 2
 """Behind the first attempt, and only while the client has seen nothing."""
@@ -146,6 +152,16 @@ class Key(Struct, frozen=True, kw_only=True):
         return f"<Key {self.name}>"
 
 
+class RealtimeSettings(Struct, frozen=True, kw_only=True):
+    """What becomes of a realtime client's edits that would break a pair."""
+
+    deletes_in_flight: DeletesInFlight = "drop"
+    """A delete of a call that waits for its output: the client is told that it was not carried out,
+    or it is carried out once the call is settled."""
+    held_seconds: float = HELD_SECONDS
+    """How long it waits for that, at most; then it is dropped."""
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """What is logged, and how."""
 
@@ -171,6 +187,7 @@ class Config(Struct, frozen=True, kw_only=True):
     keys: tuple[Key, ...] = ()
     unknown_chains: UnknownChains = "pass"
     """What becomes of an anchor that the journal does not know."""
+    realtime: RealtimeSettings = RealtimeSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
     emulator: bool = False
@@ -186,7 +203,7 @@ class Config(Struct, frozen=True, kw_only=True):
         """Every text in it that must not be seen anywhere."""
         revealed = [upstream.key.reveal() for upstream in self.upstreams if upstream.key]
         values = [value for upstream in self.upstreams for _, value in upstream.headers]
-        return (*revealed, *values, *_password(self.store))
+        return (*revealed, *values, *passwords_in(self.store))
 
     def files(self) -> tuple[str, ...]:
         """What it was read from: if one of these changes, it is to be read again."""
@@ -218,9 +235,3 @@ def is_from_here(origin: str | None) -> bool:
         return is_loopback(urlsplit(origin).hostname or "")
     except ValueError:
         return False
-
-
-def _password(url: str) -> tuple[str, ...]:
-    before, at, _ = url.partition("://")[2].rpartition("@")
-    password = before.partition(":")[2] if at else ""
-    return (password,) if password else ()

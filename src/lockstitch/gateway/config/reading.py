@@ -15,6 +15,7 @@ from lockstitch.gateway.config.model import (
     APIS,
     Api,
     Config,
+    DeletesInFlight,
     Guard,
     Key,
     Level,
@@ -22,6 +23,7 @@ from lockstitch.gateway.config.model import (
     LogFormat,
     LogSettings,
     MetricsSettings,
+    RealtimeSettings,
     Server,
     State,
     Transport,
@@ -80,6 +82,7 @@ class Reading:
         upstreams = tuple(self._upstream(table) for table in top.tables("upstreams"))
         names = {upstream.name for upstream in upstreams}
         keys = tuple(_key(table, names) for table in top.tables("keys"))
+        realtime = _realtime(top.table("realtime"))
         log = _log(top.table("log"))
         metrics = _metrics(top.table("metrics"))
         top.finish()
@@ -93,6 +96,7 @@ class Reading:
             upstreams=upstreams,
             keys=keys,
             unknown_chains=unknown_chains or ("refuse" if keys else "pass"),
+            realtime=realtime,
             log=log,
             metrics=metrics,
         )
@@ -227,6 +231,18 @@ def _key(table: Table, upstreams: set[str]) -> Key:
     )
     table.finish(dict.fromkeys(_SECRET_WORDS, _NO_OWN_KEY_HERE))
     return key
+
+
+def _realtime(table: Table) -> RealtimeSettings:
+    default = RealtimeSettings()
+    settings = RealtimeSettings(
+        deletes_in_flight=table.choice(
+            "deletes_in_flight", default.deletes_in_flight, DeletesInFlight
+        ),
+        held_seconds=table.seconds("held_seconds", default.held_seconds),
+    )
+    table.finish()
+    return settings
 
 
 def _log(table: Table) -> LogSettings:

@@ -51,7 +51,9 @@ class NotARequest(LockstitchError, ValueError):
 CREATE_FRAME: Final = "response.create"
 _CREATE_FRAME_RAW: Final = b'"response.create"'
 
-_fields = msgspec.json.Decoder(dict[str, Raw])
+fields_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+"""The fields of a JSON object, each value as it came."""
+
 _list = msgspec.json.Decoder(list[Any])
 _raw_list = msgspec.json.Decoder(list[Raw])
 _encoder = msgspec.json.Encoder()
@@ -81,10 +83,6 @@ class Asked(Struct, kw_only=True, eq=False):
     background: bool = False
     generate: bool = True
     """False: a warm-up of a WebSocket, which is not answered by the model."""
-    stream_id: str | None = None
-    """The lane of a WebSocket."""
-    frame: bool = False
-    """It came as a `response.create` frame."""
     _items: list[Wire] | None = None
     _raw: list[Raw] | None = None
 
@@ -111,17 +109,17 @@ class Asked(Struct, kw_only=True, eq=False):
             return []  # a conversation may be all there is
         if given[:1] == b'"':
             if name == "messages":
-                raise _wrong_type(name, "a list of messages")
-            return [{"role": "user", "content": _value(given, str, name, "a text")}]
+                raise wrong_type(name, "a list of messages")
+            return [{"role": "user", "content": _decoded(given, str, name, "a text")}]
         if given[:1] != b"[":
-            raise _wrong_type(name, "a list" if name == "messages" else "a text or a list of items")
+            raise wrong_type(name, "a list" if name == "messages" else "a text or a list of items")
         try:
             items: list[Any] = _list.decode(given)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NotARequest(f"Invalid '{name}': {error}.", param=name) from None
         for n, item in enumerate(items):
             if not isinstance(item, dict):
-                raise _wrong_type(f"{name}[{n}]", "an object")
+                raise wrong_type(f"{name}[{n}]", "an object")
         return items
 
     def raw_item(self, at: int) -> bytes:
@@ -156,9 +154,9 @@ def read(body: bytes, api: Api = Api.RESPONSES) -> Asked:
     """Read a body, or a `response.create` frame. Raises `NotARequest`, in words. Frames of other
     types are the door's: nothing is continued by them."""
     fields = _read_fields(body)
-    frame = api is Api.RESPONSES and _bytes(fields, "type") == _CREATE_FRAME_RAW
+    is_frame = api is Api.RESPONSES and _bytes(fields, "type") == _CREATE_FRAME_RAW
     store = _flag(fields, "store")
-    generate = _flag(fields, "generate") if frame else None
+    generate = _flag(fields, "generate") if is_frame else None
     return Asked(
         api=api,
         body=body,
@@ -171,8 +169,6 @@ def read(body: bytes, api: Api = Api.RESPONSES) -> Asked:
         store=store is True if api.items_field == "messages" else store is not False,
         background=bool(_flag(fields, "background")),
         generate=generate is not False,
-        stream_id=_text(fields, "stream_id") if frame else None,
-        frame=frame,
     )
 
 
@@ -231,8 +227,8 @@ _ONLY_IN_FRAMES: Final = frozenset({"type", "stream_id", "generate"})
 _ONLY_OVER_HTTP: Final = frozenset({"stream", "stream_options", "background"})
 
 
-def http_body(body: bytes, *, stream: bool = True) -> bytes:
-    """A frame as the body of an HTTP request. A warm-up has no such form."""
+def http_body(body: bytes) -> bytes:
+    """A frame as the body of an HTTP request for a stream. A warm-up has no such form."""
     asked = read(body)
     if not asked.generate:
         raise NotARequest(
@@ -240,11 +236,11 @@ def http_body(body: bytes, *, stream: bool = True) -> bytes:
             param="generate",
         )
     fields = {name: raw for name, raw in asked.fields.items() if name not in _ONLY_IN_FRAMES}
-    fields["stream"] = _encoded(stream)
+    fields["stream"] = _encoded(True)
     return _encoder.encode(fields)
 
 
-def frame(body: bytes, *, stream_id: str | None = None) -> bytes:
+def frame(body: bytes) -> bytes:
     """The body of an HTTP request as a frame. One in the background has no such form."""
     asked = read(body)
     if asked.background:
@@ -253,8 +249,6 @@ def frame(body: bytes, *, stream_id: str | None = None) -> bytes:
             param="background",
         )
     fields = {"type": _encoded(CREATE_FRAME)}
-    if stream_id is not None:
-        fields["stream_id"] = _encoded(stream_id)
     for name, raw in asked.fields.items():
         if name not in _ONLY_OVER_HTTP:
             fields.setdefault(name, raw)
@@ -268,7 +262,7 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
     try:
         if not body.isascii():
             body.decode()  # values are only passed over, which does not look at their characters
-        fields = _fields.decode(body)
+        fields = fields_of(body)
     except UnicodeDecodeError:
         raise NotARequest("The body is not UTF-8. Send JSON in UTF-8.") from None
     except RecursionError:
@@ -310,11 +304,18 @@ def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:
     return None
 
 
-def _value(raw: bytes, kind: type[Value], name: str, words: str) -> Value:
+def value_of(fields: Mapping[str, Raw], name: str, kind: type[Value], words: str) -> Value | None:
+    """The value of a field; None where it is left out, or null. Raises `NotARequest` if it is none
+    of what the ``words`` say."""
+    raw = _bytes(fields, name)
+    return None if raw is None else _decoded(raw, kind, name, words)
+
+
+def _decoded(raw: bytes, kind: type[Value], name: str, words: str) -> Value:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _wrong_type(name, words) from None
+        raise wrong_type(name, words) from None
 
 
 def _bytes(fields: Mapping[str, Raw], name: str) -> bytes | None:
@@ -327,13 +328,11 @@ def _bytes(fields: Mapping[str, Raw], name: str) -> bytes | None:
 
 
 def _text(fields: Mapping[str, Raw], name: str) -> str | None:
-    raw = _bytes(fields, name)
-    return None if raw is None else _value(raw, str, name, "a text")
+    return value_of(fields, name, str, "a text")
 
 
 def _flag(fields: Mapping[str, Raw], name: str) -> bool | None:
-    raw = _bytes(fields, name)
-    return None if raw is None else _value(raw, bool, name, "true or false")
+    return value_of(fields, name, bool, "true or false")
 
 
 class _Named(Struct):
@@ -346,10 +345,10 @@ def _conversation(fields: Mapping[str, Raw]) -> str | None:
         return None
     if raw[:1] == b'"':
         return _text(fields, "conversation")
-    return _value(raw, _Named, "conversation", "an id, or an object with an id").id
+    return _decoded(raw, _Named, "conversation", "an id, or an object with an id").id
 
 
-def _wrong_type(name: str, words: str) -> NotARequest:
+def wrong_type(name: str, words: str) -> NotARequest:
     return NotARequest(
         f"Invalid type for '{name}': expected {words}.", param=name, code="invalid_type"
     )

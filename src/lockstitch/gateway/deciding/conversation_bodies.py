@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.deciding.asked import NotARequest
+from lockstitch.gateway.deciding.asked import NotARequest, fields_of, value_of, wrong_type
 from lockstitch.gateway.deciding.listing import type_of
 
 MOST_ITEMS_AT_ONCE: Final = 20
@@ -23,8 +23,6 @@ LONGEST_METADATA_VALUE_CHARACTERS: Final = 512
 
 _NOT_KEPT: Final = frozenset({"item_reference", "compaction_trigger"})
 """Items that mean something in a request alone."""
-
-_fields = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ConversationBody(Struct, frozen=True, kw_only=True):
@@ -37,13 +35,11 @@ class ConversationBody(Struct, frozen=True, kw_only=True):
 def read_body(body: bytes) -> ConversationBody:
     """Read a body; none at all is an empty one. Raises `NotARequest`."""
     try:
-        fields = _fields.decode(body) if body.strip() else {}
+        fields = fields_of(body) if body.strip() else {}
         body.decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise NotARequest("The body is not a JSON object in UTF-8. Send one.") from None
-    return ConversationBody(
-        items=_items(fields.get("items")), metadata=_metadata(fields.get("metadata"))
-    )
+    return ConversationBody(items=_items(fields), metadata=_metadata(fields))
 
 
 def missing(name: str) -> NotARequest:
@@ -52,11 +48,11 @@ def missing(name: str) -> NotARequest:
     )
 
 
-def _items(raw: Raw | None) -> list[bytes] | None:
-    listed = _value(raw, "items", list, "an array")
+def _items(fields: Mapping[str, Raw]) -> list[bytes] | None:
+    listed = value_of(fields, "items", list[Raw], "an array")
     if listed is None:
         return None
-    items = [bytes(item) for item in msgspec.json.decode(raw or b"[]", type=list[Raw])]
+    items = [bytes(item) for item in listed]
     if len(items) > MOST_ITEMS_AT_ONCE:
         raise NotARequest(
             "Invalid 'items': array too long. Expected an array with maximum length "
@@ -68,7 +64,7 @@ def _items(raw: Raw | None) -> list[bytes] | None:
         try:
             decoded(item)
         except NotAnItem:
-            raise _wrong_type(f"items[{n}]", "an object") from None
+            raise wrong_type(f"items[{n}]", "an object") from None
         if type_of(item) in _NOT_KEPT:
             raise NotARequest(
                 f"Invalid value: '{type_of(item)}'. Supported values are: those of items that "
@@ -79,8 +75,8 @@ def _items(raw: Raw | None) -> list[bytes] | None:
     return items
 
 
-def _metadata(raw: Raw | None) -> Mapping[str, str] | None:
-    metadata = _value(raw, "metadata", dict, "an object")
+def _metadata(fields: Mapping[str, Raw]) -> Mapping[str, str] | None:
+    metadata = value_of(fields, "metadata", dict[str, Any], "an object")
     if metadata is None:
         return None
     if len(metadata) > MOST_METADATA_PAIRS:
@@ -93,10 +89,10 @@ def _metadata(raw: Raw | None) -> Mapping[str, str] | None:
         )
     for key, value in metadata.items():
         if not isinstance(value, str):
-            raise _wrong_type(f"metadata.{key}", "a string")
+            raise wrong_type(f"metadata.{key}", "a string")
         _check_length("metadata", key, LONGEST_METADATA_KEY_CHARACTERS)
         _check_length(f"metadata.{key}", value, LONGEST_METADATA_VALUE_CHARACTERS)
-    return metadata  # type: ignore[no-any-return]
+    return metadata
 
 
 def _check_length(param: str, text: str, most: int) -> None:
@@ -107,19 +103,3 @@ def _check_length(param: str, text: str, most: int) -> None:
             param=param,
             code="string_above_max_length",
         )
-
-
-def _value(raw: Raw | None, name: str, kind: type, words: str) -> Any:
-    """The value of a field; None where it is left out, or null."""
-    if raw is None or bytes(raw) == b"null":
-        return None
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _wrong_type(name, words) from None
-
-
-def _wrong_type(name: str, words: str) -> NotARequest:
-    return NotARequest(
-        f"Invalid type for '{name}': expected {words}.", param=name, code="invalid_type"
-    )

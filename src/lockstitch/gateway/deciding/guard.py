@@ -45,9 +45,6 @@ class Guarded(Struct, frozen=True, kw_only=True):
     """What goes on instead; None if the request goes on as it came."""
     origins: list[int | None] | None = None
     """For each of these items the position at which it stood; None if it is new or changed."""
-    edits: tuple[Edit, ...] = ()
-    removed: tuple[Wire, ...] = ()
-    """Items that were removed or written over, as they were."""
     refused: tuple[Finding, ...] = ()
     """What the request is refused for."""
 
@@ -102,8 +99,7 @@ def _mended(
     history: list[Wire] = [{} for _ in behind] + list(items)
     origins: list[int | None] = list(range(-first, len(items)))
     writing = answering(dialect, evidence)
-    edits: list[Edit] = []
-    removed: list[Wire] = []
+    mended = False
     findings = _shifted(found, first)
     unchanged = Guarded(findings=findings)
     for _ in range(mending.MOST_ROUNDS):
@@ -112,24 +108,17 @@ def _mended(
             break
         if any(_changes_before(edit, first) for edit in planned):
             return unchanged  # the provider has it, and we cannot change it there
-        written, sources, gone = rewrite_all(writing, history, planned)
+        written, sources, _ = rewrite_all(writing, history, planned)
         # An output may have been put between two calls of the anchor: it goes behind them all.
         mine = [n for n, source in enumerate(sources) if source is None or source >= first]
         history = history[:first] + [written[n] for n in mine]
         origins = origins[:first] + [_origin(origins, sources[n]) for n in mine]
-        edits += planned
-        removed += [wire for _, wire in gone]
+        mended = True
         found = _findings(dialect, history[first:], behind, unknown=False, evidence=evidence)
     # Past the last round, or where everything would go, the provider has the word.
-    if found or len(history) == first or not edits:
+    if found or len(history) == first or not mended:
         return unchanged
-    return Guarded(
-        findings=findings,
-        items=history[first:],
-        origins=origins[first:],
-        edits=tuple(edits),
-        removed=tuple(removed),
-    )
+    return Guarded(findings=findings, items=history[first:], origins=origins[first:])
 
 
 def _origin(origins: Sequence[int | None], source: int | None) -> int | None:

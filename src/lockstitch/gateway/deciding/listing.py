@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from lockstitch.core.errors import LockstitchError, NotAnItem
-from lockstitch.gateway.deciding.asked import NotARequest
-from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.core.errors import NotAnItem
+from lockstitch.gateway.deciding.asked import NotARequest, wrong_type
+from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.events import changed
 
 MOST_LISTED_ITEMS: Final = 100
@@ -72,12 +72,12 @@ _BORROWED_IDS: Final = frozenset({"local_shell_call_output", "item_reference"})
 """Their id is that of another item, and nobody can make it up."""
 
 
-class NoSuchItem(LockstitchError):
+class NoSuchItem(RequestRefused):
     """An item was asked for that is not there."""
 
     def __init__(self, id: str, param: str) -> None:
-        super().__init__(f"Item with id '{id}' not found.")
-        self.refusal = Refusal(status=404, message=str(self), param=param)
+        message = f"Item with id '{id}' not found."
+        super().__init__(Refusal(status=404, message=message, param=param))
 
 
 # --- items -------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def whole_number(name: str, text: str | None, default: Default) -> int | Default
     if text is None:
         return default
     if not text.isdecimal() or not text.isascii():
-        raise _wrong_type(name, "an integer")
+        raise wrong_type(name, "an integer, but got a string instead")
     return int(text[:18])
 
 
@@ -243,13 +243,5 @@ def flag(name: str, text: str | None) -> bool:
     if text is None or text.lower() in ("false", "0"):
         return False
     if text.lower() not in ("true", "1"):
-        raise _wrong_type(name, "a boolean")
+        raise wrong_type(name, "a boolean, but got a string instead")
     return True
-
-
-def _wrong_type(name: str, words: str) -> NotARequest:
-    return NotARequest(
-        f"Invalid type for '{name}': expected {words}, but got a string instead.",
-        param=name,
-        code="invalid_type",
-    )

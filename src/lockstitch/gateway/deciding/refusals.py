@@ -14,8 +14,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core import families, rules
+from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
-from lockstitch.gateway.deciding.asked import Api, NotARequest
+from lockstitch.gateway.deciding.asked import Api, NotARequest, fields_of
+from lockstitch.gateway.events import ERROR, FAILED, as_sse
 
 INVALID: Final = "invalid_request_error"
 
@@ -80,17 +82,24 @@ class Refusal(Struct, frozen=True, kw_only=True):
             frame["headers"] = {"retry-after": str(math.ceil(self.retry_after))}
         return msgspec.json.encode(frame)
 
-    def event(self, api: Api, sequence_number: int | None = None) -> bytes:
+    def event(self, api: Api) -> bytes:
         """An event of a stream that has begun and has no other way to end. Chat streams name no
         events, and end without `[DONE]` after an error."""
         if api is Api.CHAT:
-            return _sse(None, self.body(api))
+            return b"data: %b\n\n" % self.body(api)
         if api is Api.MESSAGES:
-            return _sse("error", self.body(api))
-        flat: dict[str, Any] = {"type": "error", "code": self.code or self.type}
-        flat |= {"message": self.message, "param": self.param}
-        flat["sequence_number"] = sequence_number or 0
-        return _sse("error", msgspec.json.encode(flat))
+            return as_sse(ERROR, self.body(api))
+        flat: dict[str, Any] = {"type": ERROR, "code": self.code or self.type}
+        flat |= {"message": self.message, "param": self.param, "sequence_number": 0}
+        return as_sse(ERROR, msgspec.json.encode(flat))
+
+
+class RequestRefused(LockstitchError):
+    """A request ends here, with a no."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 # --- what was asked for cannot be had ----------------------------------------------------------
@@ -347,24 +356,18 @@ class Failing(Struct, frozen=True, kw_only=True):
     response: bytes | None = None
     """The response as its last event had it; what it says of itself stays."""
     output: Sequence[bytes] = ()
-    """The items that the client was given whole."""
+    """The items that are kept of it."""
     code: str = "server_error"
     message: str = ""
 
-    def frame(self, stream_id: str | None = None) -> bytes:
+    def frame(self) -> bytes:
         """The event as JSON: a frame of a WebSocket."""
-        event: dict[str, Any] = {
-            "type": "response.failed",
+        event = {
+            "type": FAILED,
             "sequence_number": self.sequence_number,
             "response": self._failed(),
         }
-        if stream_id is not None:
-            event["stream_id"] = stream_id
         return msgspec.json.encode(event)
-
-    def event(self) -> bytes:
-        """The event of a stream."""
-        return _sse("response.failed", self.frame())
 
     def _failed(self) -> dict[str, Any]:
         known: dict[str, Any] = {
@@ -374,7 +377,7 @@ class Failing(Struct, frozen=True, kw_only=True):
             "model": self.model or "",
         }
         if self.response is not None:
-            known |= _fields.decode(self.response)
+            known |= fields_of(self.response)
         known = {**_NEEDED, **known, "status": "failed"}
         known["error"] = {"code": self.code, "message": self.message}
         known["output"] = [Raw(item) for item in self.output]
@@ -398,10 +401,3 @@ _NEEDED: Final[dict[str, Any]] = {
     "usage": None,
 }
 """What clients expect a response to have, in the order in which a provider writes it."""
-
-_fields = msgspec.json.Decoder(dict[str, Raw])
-
-
-def _sse(name: str | None, data: bytes) -> bytes:
-    head = b"" if name is None else b"event: " + name.encode() + b"\n"
-    return head + b"data: " + data + b"\n\n"

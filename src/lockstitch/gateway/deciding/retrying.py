@@ -2,7 +2,8 @@
 
 Everything that decides whether a request is sent again, where, and in which form, lives in this
 file. A row lists what is wanted, best first; the first that is possible is done. What a failure
-says is read in `upstream.said`, what that means in `upstream.failures`. Who acts is elsewhere."""
+says is read in `upstream.said`, what that means in `upstream.failures`. How a request is sent at
+first is in `sending`. Who acts is elsewhere."""
 
 from __future__ import annotations
 
@@ -22,6 +23,9 @@ the client is told, and decides itself."""
 
 WAITS_SECONDS: Final = (0.0, 0.2, 0.8, 2.0)
 """Before the first, second … try behind one that was lost or never left; then the last again."""
+
+LATE_LISTING_SECONDS: Final = 0.5
+"""Before a conversation is read back: what it lists may be a moment old."""
 
 LOCKED_WAITS_SECONDS: Final = (0.5, 1.0, 2.0)
 """A conversation is locked while another response runs on it: "Please retry in a few seconds"."""
@@ -69,10 +73,12 @@ class Want(Enum):
     REPLAY = "again, with everything and without the anchor"
     ELSEWHERE = "at another upstream"
     STRIPPED = "again, without what belongs to another upstream"
+    READ_BACK = "again, if the conversation proves that it is not there"
 
 
 _AGAIN, _SOON, _FREE = Want.AGAIN, Want.AGAIN_IF_SOON, Want.AGAIN_WHEN_FREE
 _REPLAY, _ELSEWHERE, _STRIPPED = Want.REPLAY, Want.ELSEWHERE, Want.STRIPPED
+_READ_BACK = Want.READ_BACK
 
 TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
     # It cannot have arrived, so sending it once more is the first time.
@@ -91,12 +97,12 @@ TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
     },
     # Responses are a tree: a second send behind the same anchor, or of everything, is a sibling
     # of the first, and nobody goes on from that one. A conversation is a list, and would have it
-    # twice: it is never repeated, and the client, who can list the items, is told.
+    # twice: it is looked at first, and in doubt the client, who can do the same, is told.
     Failed.LOST: {
         Sent.UNANCHORED: (_AGAIN, _ELSEWHERE),
         Sent.KNOWN_CHAIN: (_AGAIN, _ELSEWHERE),
         Sent.UNKNOWN_CHAIN: (_AGAIN,),
-        Sent.CONVERSATION: (),
+        Sent.CONVERSATION: (_READ_BACK,),
     },
     # Only where the journal has everything is there something to send in its place. A lost
     # conversation cannot be replayed: the client named it, and will name it again.
@@ -106,7 +112,7 @@ TABLE: Final[dict[Failed, dict[Sent, tuple[Want, ...]]]] = {
         Sent.UNKNOWN_CHAIN: (),
         Sent.CONVERSATION: (),
     },
-    # Another response runs there; it may be an earlier try of ours, which is why it comes last.
+    # Another response runs there; it may be an earlier try of ours (`in_doubt`).
     Failed.LOCKED: {
         Sent.UNANCHORED: (),
         Sent.KNOWN_CHAIN: (),
@@ -184,6 +190,13 @@ class Try(Struct, frozen=True, kw_only=True):
     """The provider may call tools itself that do something (`Asked.provider_acts`)."""
     anchor_gone: bool = False
     """What it goes on from was on the connection alone (`store: false`), and that is closed."""
+    can_read_back: bool = False
+    """It went to a conversation, no response began that we heard of, and what it holds would be
+    known again in a listing (`reading_back`)."""
+    in_doubt: bool = False
+    """An earlier try went to a conversation, and may have arrived after all."""
+    unattended: bool = False
+    """Nobody waits for another try: the client has gone, or the gateway stops."""
 
 
 class Again(Struct, frozen=True):
@@ -197,6 +210,7 @@ class AgainReplayed(Struct, frozen=True):
     """Send everything, from the journal, to the same upstream; if that is not whole, pass on."""
 
     after: float = 0.0
+    """Seconds."""
 
 
 class Elsewhere(Struct, frozen=True):
@@ -220,7 +234,16 @@ class Fail(Struct, frozen=True):
     message: str
 
 
-Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | PassOn | Fail
+class ReadBack(Struct, frozen=True):
+    """Look what the conversation lists, and send the same again if it is proven not to be there
+    (`reading_back.is_absent`)."""
+
+    otherwise: PassOn | Fail
+    after: float = LATE_LISTING_SECONDS
+    """Seconds."""
+
+
+Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | ReadBack | PassOn | Fail
 
 
 def failed(failure: Said | LineFailure, *, anchor: str | None = None) -> Failed:
@@ -248,6 +271,8 @@ def _is_known(said: Said) -> bool:
 def next_step(one: Try) -> Next:
     """What to do after a try that failed."""
     what = failed(one.failure, anchor=one.anchor)
+    if one.unattended:
+        return _end(one)
     if one.shown >= Shown.MORE:
         return _end(one)  # the client has begun to act on what it saw
     careful = _careful(one, what)
@@ -255,6 +280,8 @@ def next_step(one: Try) -> Next:
         return careful
     for want in TABLE[what][one.sent]:
         step = _possible(want, one)
+        if isinstance(step, Again) and one.in_doubt:
+            step = _read_back(one, step.after)
         if step is not None:
             return step
     return _end(one)
@@ -289,9 +316,11 @@ def _possible(want: Want, one: Try) -> Next | None:
     if one.tries_left <= 0:
         return None
     match want:
+        case Want.READ_BACK:
+            return _read_back(one)
         case Want.AGAIN:
             if one.anchor_gone and one.sent is Sent.KNOWN_CHAIN:
-                return AgainReplayed()
+                return AgainReplayed(_nth(WAITS_SECONDS, one.made))
             return Again(_nth(WAITS_SECONDS, one.made))
         case Want.AGAIN_IF_SOON:
             wait = one.failure.retry_after if isinstance(one.failure, Said) else None
@@ -301,6 +330,12 @@ def _possible(want: Want, one: Try) -> Next | None:
             if wait is not None and wait > LONGEST_WAIT_SECONDS:
                 return None
             return Again(_nth(LOCKED_WAITS_SECONDS, one.made) if wait is None else wait)
+
+
+def _read_back(one: Try, after: float = 0.0) -> ReadBack | None:
+    if not one.can_read_back:
+        return None
+    return ReadBack(_end(one), max(after, LATE_LISTING_SECONDS))
 
 
 def _nth(waits: tuple[float, ...], made: int) -> float:

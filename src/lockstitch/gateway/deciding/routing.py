@@ -6,10 +6,8 @@ what makes an upstream cool down is decided by the caller, with `cooling_until`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
-
-from msgspec import Struct
 
 from lockstitch.gateway.deciding.asked import Api
 
@@ -33,22 +31,6 @@ class Candidate(Protocol):
     def serves(self, model: str) -> bool: ...
 
 
-class Route(Struct, frozen=True):
-    """The upstreams that a request may go to, best first."""
-
-    names: tuple[str, ...]
-    home: str | None = None
-    """The one that has what the request goes on from, if any of these has."""
-
-    @property
-    def first(self) -> str | None:
-        return self.names[0] if self.names else None
-
-    def is_abroad(self, name: str) -> bool:
-        """Would the request have to leave what belongs to its upstream behind?"""
-        return self.home is not None and name != self.home
-
-
 def route(
     upstreams: Sequence[Candidate],
     *,
@@ -59,8 +41,9 @@ def route(
     cooling: Mapping[str, float] | None = None,
     home: str | None = None,
     bound: bool = False,
-) -> Route:
-    """The upstreams for a request, in the order of the file, those that cool down last.
+) -> tuple[str, ...]:
+    """The names of the upstreams for a request, best first: in the order of the file, those that
+    cool down last.
 
     ``allowed``: those that the key may use; None for all. ``cooling``: until when an upstream is
     to be left alone. ``home``: where the chain is; it comes first, cooling or not, because only
@@ -73,7 +56,7 @@ def route(
         if serves(upstream, api, model) and (allowed is None or upstream.name in allowed)
     ]
     if bound:
-        return Route(tuple(name for name in fitting if name == home), home)
+        return tuple(name for name in fitting if name == home)
     fresh = [name for name in fitting if until.get(name, now) <= now]
     waiting = [name for name in fitting if until.get(name, now) > now]
     # Of those that cool down the one that is first to be back is tried first.
@@ -82,13 +65,12 @@ def route(
     if home in ordered:
         ordered.remove(home)
         ordered.insert(0, home)
-        return Route(tuple(ordered), home)
-    return Route(tuple(ordered), None)
+    return tuple(ordered)
 
 
-def next_upstream(route: Route, tried: Collection[str]) -> str | None:
+def next_upstream(route: Iterable[str], tried: Collection[str]) -> str | None:
     """Where to go after these have failed; None if there is nobody left."""
-    return next((name for name in route.names if name not in tried), None)
+    return next((name for name in route if name not in tried), None)
 
 
 def serves(upstream: Candidate, api: Api, model: str | None) -> bool:

@@ -5,29 +5,34 @@ the last word, or in the gateway's own journal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 import msgspec
 from aiohttp import web
 
+from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.deciding.conversation_bodies import missing, read_body
 from lockstitch.gateway.deciding.listing import MOST_LISTED_ITEMS, Paging, page, paging
-from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found, unreachable
-from lockstitch.gateway.doors.refusing import Door, refusing
+from lockstitch.gateway.deciding.refusals import conversation_not_found, unreachable
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
 from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.conversation_facts import Conversation
-from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS, is_id
+from lockstitch.gateway.keeping.conversations import EDIT_PATIENCE_SECONDS
+from lockstitch.gateway.keeping.journal import is_id
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding.passing import Whole, asking_of, fetched, passed, refused, told
+from lockstitch.gateway.responding.passing import (
+    Whole,
+    asking_of,
+    fetched,
+    passed,
+    refused,
+    told,
+    told_json,
+)
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 
 _ALL = Paging(limit=MOST_LISTED_ITEMS, newest_first=False)
 
 
-@refusing
 async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
     """`POST /v1/conversations`: at the first upstream that keeps them; if none does, here."""
     upstreams = keepers(world, caller)
@@ -45,7 +50,7 @@ async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.
     made = await world.conversations.begin(
         caller.tenant, created=world.clock(), metadata=asked.metadata, items=asked.items or ()
     )
-    return _told(caller, made.body())
+    return told_json(caller, made.body())
 
 
 async def _made(
@@ -61,16 +66,14 @@ async def _made(
     return told(caller, whole)
 
 
-@refusing
 async def retrieve(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
     """`GET /v1/conversations/{id}`"""
     found = await _here(world, caller, request, conversation)
-    return found if isinstance(found, web.StreamResponse) else _told(caller, found.body())
+    return found if isinstance(found, web.StreamResponse) else told_json(caller, found.body())
 
 
-@refusing
 async def update(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
@@ -86,10 +89,9 @@ async def update(
         caller.tenant, conversation, wait=EDIT_PATIENCE_SECONDS
     ) as held:
         await held.set_metadata(asked.metadata or {})
-        return _told(caller, held.conversation.body())
+        return told_json(caller, held.conversation.body())
 
 
-@refusing
 async def delete(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
@@ -98,7 +100,7 @@ async def delete(
     if known is not None and not known.upstream:
         await world.conversations.delete(caller.tenant, conversation)
         gone = {"id": conversation, "object": "conversation.deleted", "deleted": True}
-        return _told(caller, msgspec.json.encode(gone))
+        return told_json(caller, msgspec.json.encode(gone))
     upstream = named(world, caller, known.upstream) if known is not None else None
     if upstream is None:
         return await _unknown(world, caller, request, conversation, known)
@@ -109,7 +111,6 @@ async def delete(
     return told(caller, whole)
 
 
-@refusing
 async def add_items(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
@@ -125,10 +126,9 @@ async def add_items(
     ) as held:
         before = len(held.conversation.entries)
         await held.add(asked.items)
-        return _told(caller, page(held.conversation.listed()[before:], _ALL))
+        return told_json(caller, page(held.conversation.listed()[before:], _ALL))
 
 
-@refusing
 async def list_items(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
@@ -136,10 +136,9 @@ async def list_items(
     found = await _here(world, caller, request, conversation)
     if isinstance(found, web.StreamResponse):
         return found
-    return _told(caller, page(found.listed(), paging(request.query)))
+    return told_json(caller, page(found.listed(), paging(request.query)))
 
 
-@refusing
 async def retrieve_item(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str, item: str
 ) -> web.StreamResponse:
@@ -147,10 +146,9 @@ async def retrieve_item(
     found = await _here(world, caller, request, conversation)
     if isinstance(found, web.StreamResponse):
         return found
-    return _told(caller, found.shown(found.find(item)).item)
+    return told_json(caller, found.shown(found.find(item)).item)
 
 
-@refusing
 async def delete_item(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str, item: str
 ) -> web.StreamResponse:
@@ -162,7 +160,7 @@ async def delete_item(
         caller.tenant, conversation, wait=EDIT_PATIENCE_SECONDS
     ) as held:
         await held.remove(item)
-        return _told(caller, held.conversation.body())
+        return told_json(caller, held.conversation.body())
 
 
 # --- where it is -------------------------------------------------------------------------------
@@ -190,46 +188,8 @@ async def _unknown(
     known: Conversation | None,
 ) -> web.StreamResponse:
     missing = conversation_not_found(conversation)
-    if known is not None or await world.conversations.is_anothers(caller.tenant, conversation):
+    if known is not None or await world.is_anothers(
+        caller, Name(Naming.CONVERSATION, conversation)
+    ):
         return refused(caller, missing)
     return await asked_elsewhere(world, caller, request, missing)
-
-
-def _told(caller: Caller, body: bytes) -> web.Response:
-    return told(caller, Whole(200, (("content-type", "application/json"),), body))
-
-
-# --- which door --------------------------------------------------------------------------------
-
-
-def _below(door: Door[...]) -> Door[...]:
-    """A door of `/v1/conversations/{id}/items`, and of what is below it."""
-
-    async def below(
-        world: World,
-        caller: Caller,
-        request: web.BaseRequest,
-        /,
-        conversation: str,
-        word: str,
-        *item: str,
-    ) -> web.StreamResponse:
-        if word != "items":
-            no = Refusal(status=404, message=f"Invalid URL ({request.method} {request.path})")
-            return refused(caller, no)
-        return await door(world, caller, request, conversation, *item)
-
-    return below
-
-
-DOORS: Final[Mapping[tuple[str, int], Door[...]]] = {
-    ("POST", 0): create,
-    ("GET", 1): retrieve,
-    ("POST", 1): update,
-    ("DELETE", 1): delete,
-    ("POST", 2): _below(add_items),
-    ("GET", 2): _below(list_items),
-    ("GET", 3): _below(retrieve_item),
-    ("DELETE", 3): _below(delete_item),
-}
-"""By the method, and by how many parts the path has behind `/v1/conversations`."""

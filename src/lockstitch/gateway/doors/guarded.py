@@ -18,24 +18,12 @@ async def exchange(
 ) -> web.StreamResponse:
     """Pass on a request whose history is whole, or was made so."""
     asked = read(await request.read(), api)
-    route = routing.route(
-        [one.told for one in world.upstreams],
-        api=api,
-        model=asked.model,
-        now=world.clock(),
-        allowed=caller.key.upstreams if caller.key is not None else None,
-        cooling={one.name: one.cooling_until for one in world.upstreams},
-    )
-    if not route.names:
-        return refused(caller, refusals.no_such_model(asked.model), api)
-    upstreams = [one for name in route.names if (one := world.upstreams.get(name)) is not None]
+    upstreams = list(world.route(caller, api, asked.model).values())
     mode = Guarding(caller.guard(upstreams[0]))
     body = asked.body
     if mode is not Guarding.OFF:
         result = guard.guarded(asked.items(), mode=mode, dialect=api.dialect)
-        for finding in result.findings:
-            world.metrics.guarded.labels(finding.code, mode.value).inc()
-            caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+        world.note_findings(caller, mode, result.findings)
         if result.refused:
             return refused(caller, refusals.not_whole(result.refused, api), api)
         if result.items is not None:

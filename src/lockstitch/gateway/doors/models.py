@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.gateway.deciding import refusals
-from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.responding.passing import Whole, fetched, passed, refused, target_of, told
+from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.responding.passing import asking_of, fetched, passed, refused, told_json
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 
@@ -21,9 +21,8 @@ async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.
     if not upstreams:
         return refused(caller, refusals.no_such_model(None))
     if len(upstreams) == 1 and upstreams[0].told.models == ("*",):
-        return await passed(
-            world, caller, request, upstreams[0], _asking(request, upstreams[0], caller)
-        )
+        asking = await asking_of(request, upstreams[0], caller)
+        return await passed(world, caller, request, upstreams[0], asking)
     lists = await asyncio.gather(*(_listed(request, one, caller) for one in upstreams))
     found: dict[str, Any] = {}
     for one, listed in zip(upstreams, lists, strict=True):
@@ -32,18 +31,12 @@ async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.
             if isinstance(name, str) and one.told.serves(name):
                 found.setdefault(name, model)
     body = msgspec.json.encode({"object": "list", "data": list(found.values())})
-    return told(caller, Whole(200, [("content-type", "application/json")], body))
-
-
-def _asking(request: web.BaseRequest, upstream: Reached, caller: Caller) -> Asking:
-    return Asking(
-        method=request.method, target=target_of(request), headers=upstream.headers(caller.headers)
-    )
+    return told_json(caller, body)
 
 
 async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -> list[Any]:
     try:
-        whole = await fetched(upstream, _asking(request, upstream, caller))
+        whole = await fetched(upstream, await asking_of(request, upstream, caller))
         data = msgspec.json.decode(whole.body).get("data") if whole.status == 200 else None
     except (LineFailure, msgspec.DecodeError, ValueError, AttributeError, RecursionError):
         return []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 from lockstitch.gateway.deciding import refusals
-from lockstitch.gateway.responding.passing import Whole, asking_of, passed, refused, target_of, told
-from lockstitch.gateway.wire import ClientSocket, Flow, HandshakeRefused, UpstreamSocket
+from lockstitch.gateway.doors.joining import joined
+from lockstitch.gateway.responding.passing import asking_of, passed, refused
 from lockstitch.gateway.world import Caller, World
 
 
@@ -24,68 +22,8 @@ async def everything_else(
 
 
 async def sockets(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
-    """A WebSocket that the gateway knows nothing of: frames pass in both directions."""
+    """A WebSocket that the gateway knows nothing of."""
     upstreams = world.upstreams_for(caller)
     if not upstreams:
         return refused(caller, refusals.no_such_model(None))
-    caller.upstream = upstreams[0].name
-    joining = _Joining()
-    try:
-        joining.upstream = await upstreams[0].socket(
-            target_of(request), upstreams[0].headers(caller.headers), joining
-        )
-    except HandshakeRefused as error:
-        return told(caller, Whole(error.status, error.headers, error.body))
-    limits = world.config.limits
-    try:
-        client = await ClientSocket.accept(
-            request,
-            largest_message=limits.body_bytes,
-            high_water=limits.unread_bytes,
-            low_water=limits.unread_bytes // 4,
-        )
-    except BaseException:
-        joining.upstream.leave()
-        raise
-    joining.join(client)
-    flow = Flow(client, joining.upstream.leave, patience_seconds=limits.unread_seconds)
-    flow.follow(joining.upstream)
-    try:
-        async for message in client.socket:
-            if message.type is WSMsgType.TEXT and joining.upstream.usable:
-                joining.upstream.send(bytes(message.data))
-    finally:
-        flow.stop()
-        await joining.upstream.close()
-    return client.socket
-
-
-class _Joining:
-    """Hears an upstream for a client that may not be there yet."""
-
-    def __init__(self) -> None:
-        self.upstream: UpstreamSocket
-        self._client: ClientSocket | None = None
-        self._early: list[bytes] = []
-        self._closed: tuple[int, str] | None = None
-        self._closing: asyncio.Task[None] | None = None
-
-    def join(self, client: ClientSocket) -> None:
-        self._client = client
-        for payload in self._early:
-            client.send(payload)
-        self._early.clear()
-        if self._closed is not None:
-            self.closed(*self._closed)
-
-    def frame(self, payload: bytes) -> None:
-        if self._client is None:
-            self._early.append(payload)
-        else:
-            self._client.send(payload)
-
-    def closed(self, code: int, reason: str) -> None:
-        if self._client is None:
-            self._closed = (code, reason)
-        else:
-            self._closing = asyncio.create_task(self._client.close(code, reason))
+    return await joined(world, caller, request, upstreams[0])

@@ -15,17 +15,10 @@ from aiohttp import web
 from lockstitch.gateway.events import Splitter
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Line
+from lockstitch.gateway.responding.attempts import EVENT_STREAM
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World
-
-EVENT_STREAM = (
-    ("content-type", "text/event-stream; charset=utf-8"),
-    ("cache-control", "no-cache"),
-)
-
-NOBODY_READS = 499
-"""The status of an answer whose client went away before it began. Only the log shows it."""
 
 AWAKE = b": waiting\n\n"
 """A comment, so that nobody on the way takes a silent connection for a dead one."""

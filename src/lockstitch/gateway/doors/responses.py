@@ -9,14 +9,12 @@ from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Line
 from lockstitch.gateway.listening import Connection
 from lockstitch.gateway.responding.answering import Answering
-from lockstitch.gateway.responding.passing import Whole, target_of, told
+from lockstitch.gateway.responding.passing import JSON, Whole, target_of, told
 from lockstitch.gateway.responding.ways import OverHttp, OverSocket, Way
 from lockstitch.gateway.showing.sinks import SseSink, UnseenSink
 from lockstitch.gateway.showing.streams import Log, Stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
-
-JSON = (("content-type", "application/json"),)
 
 
 class _Ways:

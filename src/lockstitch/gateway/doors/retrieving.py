@@ -24,7 +24,6 @@ from lockstitch.gateway.doors.kept_responses import (
     path_of,
     write_end,
 )
-from lockstitch.gateway.doors.refusing import refusing
 from lockstitch.gateway.doors.streaming_again import StreamAgain
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere
 from lockstitch.gateway.events import changed
@@ -32,12 +31,11 @@ from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding.passing import Whole, fetched, refused, told
+from lockstitch.gateway.responding.passing import Whole, fetched, refused, told, told_json
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.world import Caller, World
 
 
-@refusing
 async def retrieve(
     world: World, caller: Caller, request: web.BaseRequest, response: str
 ) -> web.StreamResponse:
@@ -63,7 +61,6 @@ async def retrieve(
     return await _told(world, caller, kept, response)
 
 
-@refusing
 async def delete(
     world: World, caller: Caller, request: web.BaseRequest, response: str
 ) -> web.StreamResponse:
@@ -86,10 +83,9 @@ async def delete(
         await world.exchanges.forget(tenant, name)
         world.prefixes.forget(tenant, name)
     gone = msgspec.json.encode({"id": response, "object": "response", "deleted": True})
-    return _json(caller, gone)
+    return told_json(caller, gone)
 
 
-@refusing
 async def cancel(
     world: World, caller: Caller, request: web.BaseRequest, response: str
 ) -> web.StreamResponse:
@@ -116,7 +112,6 @@ async def cancel(
     return await _told(world, caller, kept, response)
 
 
-@refusing
 async def input_items(
     world: World, caller: Caller, request: web.BaseRequest, response: str
 ) -> web.StreamResponse:
@@ -141,7 +136,7 @@ async def input_items(
                 message=f"The input of response '{response}' is not all in the journal: {error}",
             ),
         )
-    return _json(caller, page(telling.input_items(path), asked))
+    return told_json(caller, page(telling.input_items(path), asked))
 
 
 # --- where it is -------------------------------------------------------------------------------
@@ -170,7 +165,7 @@ async def _asked(
     if upstream is None:
         return None
     caller.upstream = upstream.name
-    journal_knows = telling.ended_well_known(kept) and not changes
+    journal_knows = kept.end_known and not changes
     asking = asking_for(request, caller, upstream, path_of(kept.id, below))
     try:
         whole = await fetched(upstream, asking)
@@ -197,7 +192,7 @@ async def _unknown(
     streams: bool = False,
 ) -> web.StreamResponse:
     missing = response_not_found(response)
-    if await world.exchanges.is_anothers(caller.tenant, Name(Naming.RESPONSE, response)):
+    if await world.is_anothers(caller, Name(Naming.RESPONSE, response)):
         return refused(caller, missing)
     return await asked_elsewhere(
         world, caller, request, missing, probe=path_of(response) if streams else None
@@ -225,8 +220,4 @@ async def _told(world: World, caller: Caller, kept: Kept, shown: str) -> web.Res
     if kept.ending is None and not under_way:
         # It may have come to its end in between.
         kept = await world.exchanges.exchange(caller.tenant, shown) or kept
-    return _json(caller, telling.response(kept, shown, under_way=under_way))
-
-
-def _json(caller: Caller, body: bytes) -> web.Response:
-    return told(caller, Whole(200, (("content-type", "application/json"),), body))
+    return told_json(caller, telling.response(kept, shown, under_way=under_way))

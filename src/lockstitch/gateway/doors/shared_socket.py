@@ -18,7 +18,7 @@ from lockstitch.gateway.events import (
     body_of,
     peeked,
 )
-from lockstitch.gateway.lines import Headers, Hearing, LineFailure
+from lockstitch.gateway.lines import Headers, Hearing, LineFailure, Passing
 from lockstitch.gateway.responding.ways import RESPONSES, of_no_body
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientSocket, Flow, UpstreamSocket
@@ -71,7 +71,7 @@ class Shared:
         self._hearing[lane] = hearing
         self._busy.add(lane)
         if lane is None:
-            self._passed = getattr(hearing, "passed_frame", None)
+            self._passed = hearing.passed_frame if isinstance(hearing, Passing) else None
         try:
             self._socket.send(frame)
         except LineFailure:
@@ -79,17 +79,21 @@ class Shared:
             self._busy.discard(lane)
             self._passed = None if lane is None else self._passed
             raise
+        self._open_or_close()
         return SharedLine(self, lane, hearing)
 
     def send(self, frame: bytes) -> None:
         if self._socket is not None:
             self._socket.send(frame)
 
+    def _open_or_close(self) -> None:
+        """What belongs to no lane passes by itself, unless it belongs to what failed."""
+        if self._socket is not None:
+            self._socket.pass_to(None if None in self._muted else self._passed)
+
     # What the connection calls.
 
     def frame(self, payload: bytes) -> None:
-        if self._passed is not None and None not in self._muted and self._passed(payload):
-            return
         event = peeked(payload)
         lane = event.stream_id if isinstance(event.stream_id, str) else None
         hearing = self._hearing.get(lane)
@@ -119,12 +123,14 @@ class Shared:
             self.newest.pop(lane, None)
             self._busy.discard(lane)
             self._muted.add(lane)
+            self._open_or_close()
             return True
         response = body_of(event.response).id
         if event.type == CREATED:
             if response == self._begun.get(lane) and lane not in self._muted:
                 return False
             self._muted.discard(lane)
+            self._open_or_close()
             self._begun[lane] = response
         elif event.type in TERMINAL and lane not in self._muted:
             if response is not None and response == self.newest.get(lane):
@@ -166,6 +172,7 @@ class Shared:
             del self._hearing[lane]
             if lane is None:
                 self._passed = None
+                self._open_or_close()
         if lane in self._busy:
             # The upstream is still busy with it, and would answer nothing else there.
             self._session.retire(self)

@@ -17,20 +17,19 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 from msgspec import Raw, Struct
 
-from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, read
+from lockstitch.gateway.deciding.asked import CREATE_FRAME, Asked, NotARequest, fields_of, read
 from lockstitch.gateway.deciding.refusals import (
     Refusal,
+    RequestRefused,
     bad_key,
     draining,
     not_a_request,
     too_many_requests,
 )
 from lockstitch.gateway.doors.shared_socket import Shared, SharedLine
-from lockstitch.gateway.events import (
-    ERROR,
-)
+from lockstitch.gateway.events import ERROR
 from lockstitch.gateway.keeping.exchanges import Kept
-from lockstitch.gateway.lines import Headers, Hearing, Line, LineFailure
+from lockstitch.gateway.lines import Headers, Hearing, Line, LineFailure, first
 from lockstitch.gateway.responding.answering import Answering
 from lockstitch.gateway.responding.mishaps import refusal_for
 from lockstitch.gateway.responding.passing import Whole
@@ -244,19 +243,25 @@ class Lane:
         caller = session.caller.again(session.requests)
         begun = asyncio.get_running_loop().time()
         status = 200
-        if world.keyring:
-            # Keys are taken back, and expire, while a connection is open.
-            caller.key = world.key_of(caller.headers)
-            if caller.key is None:
-                session.client.send(bad_key().frame(self.name))
-                session.ended(caller, bad_key().status, begun)
-                return
-        exhausted = world.allowance.take(caller.key, world.clock()) if caller.key else None
-        if exhausted is not None:
-            refusal = too_many_requests(exhausted.retry_after, exhausted.of)
+        try:
+            if world.keyring:
+                # Keys are taken back, and expire, while a connection is open.
+                caller.key = world.key_of(caller.headers)
+                if caller.key is None:
+                    raise RequestRefused(bad_key())
+            with world.place_for(caller):
+                status = await self._run(caller, asked)
+        except Exception as error:
+            refusal = refusal_for(error, world, caller)
+            status = refusal.status
             session.client.send(refusal.frame(self.name))
-            session.ended(caller, refusal.status, begun)
-            return
+        finally:
+            session.ended(caller, status, begun)
+
+    async def _run(self, caller: Caller, asked: Asked) -> int:
+        """Answer one request; its status."""
+        session = self.session
+        world = session.world
         stream = Stream(LaneSink(session.client, self.name), Log())
         answering = Answering(world, caller, asked, stream, _Ways(self))
         self._answering = answering
@@ -266,22 +271,16 @@ class Lane:
         world.metrics.streams.inc()
         try:
             whole = await answering.run()
-            if whole is not None:
-                status = whole.status
-                session.client.send(_as_frame(whole, self.name))
-        except Exception as error:
-            refusal = refusal_for(error, world, caller)
-            status = refusal.status
-            session.client.send(refusal.frame(self.name))
+            if whole is None:
+                return 200
+            session.client.send(_as_frame(whole, self.name))
+            return whole.status
         finally:
             self._answering = None
             world.running.discard(answering)
             world.metrics.streams.dec()
             world.metrics.events.inc(stream.events)
             caller.events = stream.events
-            if caller.key is not None:
-                world.allowance.give_back(caller.key)
-            session.ended(caller, status, begun)
 
 
 class _Ways:
@@ -332,11 +331,11 @@ def _as_frame(whole: Whole, lane: str | None) -> bytes:
     if lane is not None:
         frame["stream_id"] = lane
     try:
-        error = msgspec.json.decode(whole.body, type=dict[str, Raw]).get("error", Raw(b"null"))
+        error = fields_of(whole.body).get("error", Raw(b"null"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         error = Raw(msgspec.json.encode({"message": whole.body.decode("utf-8", "replace")}))
     frame["error"] = error
-    wait = next((value for name, value in whole.headers if name.lower() == "retry-after"), None)
+    wait = first(whole.headers, "retry-after")
     if wait is not None:
         frame["headers"] = {"retry-after": wait}
     return msgspec.json.encode(frame)

@@ -11,7 +11,6 @@ from typing import Final
 
 from aiohttp import web
 
-from lockstitch.core.facts import Ending
 from lockstitch.gateway.doors.kept_responses import (
     asking_for,
     is_heard,
@@ -21,7 +20,6 @@ from lockstitch.gateway.doors.kept_responses import (
 )
 from lockstitch.gateway.doors.reading import (
     AWAKE,
-    NOBODY_READS,
     ClientGone,
     Newer,
     Reader,
@@ -33,7 +31,7 @@ from lockstitch.gateway.events import as_sse, body_of, with_response
 from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
-from lockstitch.gateway.responding.passing import fetched
+from lockstitch.gateway.responding.passing import NOBODY_READS, fetched
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
@@ -115,7 +113,7 @@ class StreamAgain:
                 return await self._write_last(kept, resumed, numbers)
             if resumed.whole:
                 break
-        if kept.ending in (None, Ending.CUT):
+        if not kept.end_known:
             await self._await_end(upstream, kept)
         return False
 

@@ -110,7 +110,3 @@ class Chain:
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         return self.ledger.items(plan)
-
-    def context(self) -> list[Wire]:
-        """Everything that was asked and answered."""
-        return self.ledger.history()

@@ -13,12 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from lockstitch.core import records
-from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import AnyFact
-from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding.listing import with_id
-from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found
+from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused, conversation_not_found
 from lockstitch.gateway.keeping.conversation_facts import (
     Conversation,
     MadeNote,
@@ -28,7 +26,7 @@ from lockstitch.gateway.keeping.conversation_facts import (
     metadata_set,
     removed,
 )
-from lockstitch.gateway.keeping.journal import LONGEST_ID_CHARACTERS, PREFIX
+from lockstitch.gateway.keeping.journal import is_id, name_of
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
@@ -37,15 +35,7 @@ EDIT_PATIENCE_SECONDS: Final = 1.0
 """For another edit, which is over at once. A response takes longer, and is not waited for."""
 
 
-class ConversationRefused(LockstitchError):
-    """A conversation cannot be used, and this is said to the client."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
-
-
-class ConversationLocked(ConversationRefused):
+class ConversationLocked(RequestRefused):
     """Another response, or another edit, is at work on it."""
 
     def __init__(self) -> None:
@@ -60,7 +50,7 @@ class ConversationLocked(ConversationRefused):
         )
 
 
-class ConversationUnknown(ConversationRefused):
+class ConversationUnknown(RequestRefused):
     """This tenant has no conversation of that id."""
 
     def __init__(self, id: str) -> None:
@@ -82,12 +72,9 @@ class Held:
     def raw_items(self) -> list[bytes]:
         return self.conversation.raw_items
 
-    async def add(self, items: Sequence[bytes]) -> list[bytes]:
-        """Add items at the end: all of them, or none. As they are kept: each with an id. Raises
-        `NotAnItem`."""
-        kept = [with_id(item, new_digits()) for item in items]
-        await self._append(added(kept))
-        return kept
+    async def add(self, items: Sequence[bytes]) -> None:
+        """Add items at the end, each with an id: all of them, or none. Raises `NotAnItem`."""
+        await self._append(added([with_id(item, new_digits()) for item in items]))
 
     async def set_metadata(self, metadata: Mapping[str, str]) -> None:
         await self._append([metadata_set(metadata)])
@@ -125,12 +112,15 @@ class Conversations:
         kept = [with_id(item, new_digits()) for item in items]
         note = MadeNote(upstream=upstream, created=created)
         facts = begun(named, note, metadata or {}, kept)
-        if id is not None:
+        name = _named(tenant, named)
+        journal = await Journal.begin(self._store, name, facts, last=True)
+        if journal is None:
             # An upstream that gives an id again means the newer.
-            await self._store.delete(name_of(tenant, id))
-        async with await self._opened(tenant, named, EDIT_PATIENCE_SECONDS) as journal:
-            await journal.append(*facts)
-            made = conversation_of(named, facts_of(journal))
+            await self._store.delete(name)
+            journal = await Journal.begin(self._store, name, facts, last=True)
+        if journal is None:
+            raise ConversationLocked  # somebody else was told the same id at the same moment
+        made = conversation_of(named, facts_of(journal))
         assert made is not None
         return made
 
@@ -138,7 +128,7 @@ class Conversations:
         """A conversation as it is now; None if this tenant has none of that id."""
         if not is_id(id):
             return None
-        found = self._store.read(name_of(tenant, id))
+        found = self._store.read(_named(tenant, id))
         return conversation_of(id, [records.decoded(record) async for record in found])
 
     @asynccontextmanager
@@ -153,36 +143,24 @@ class Conversations:
             conversation = conversation_of(id, facts_of(journal))
             if conversation is None:
                 # It was deleted in between: holding it has begun another, with nothing in it.
-                await self._store.delete(name_of(tenant, id))
+                await self._store.delete(_named(tenant, id))
                 raise ConversationUnknown(id)
             yield Held(journal, conversation)
 
     async def delete(self, tenant: str, id: str) -> None:
         """Forget a conversation; nothing of it can be read any more. Raises as `held` does."""
         async with self.held(tenant, id, wait=EDIT_PATIENCE_SECONDS):
-            await self._store.delete(name_of(tenant, id))
-
-    async def is_anothers(self, tenant: str, id: str) -> bool:
-        """Did another tenant make it, at an upstream?"""
-        if not is_id(id):
-            return False
-        own, end = name_of(tenant, id), f"/conversation/{id}"
-        return any(
-            place.conversation != own
-            and place.conversation.startswith(f"{PREFIX}/")
-            and place.conversation.endswith(end)
-            for place in await self._store.find(Name(Naming.CONVERSATION, id))
-        )
+            await self._store.delete(_named(tenant, id))
 
     async def _opened(self, tenant: str, id: str, wait: float) -> Journal:
         try:
-            return await Journal.open(self._store, name_of(tenant, id), wait=wait)
+            return await Journal.open(self._store, _named(tenant, id), wait=wait)
         except ConversationBusy:
             raise ConversationLocked from None
 
 
-def name_of(tenant: str, id: str) -> str:
-    return f"{PREFIX}/{tenant}/conversation/{id}"
+def _named(tenant: str, id: str) -> str:
+    return name_of(tenant, "conversation", id)
 
 
 def facts_of(journal: Journal) -> list[AnyFact]:
@@ -193,8 +171,3 @@ def facts_of(journal: Journal) -> list[AnyFact]:
 def new_digits() -> str:
     """48 hexadecimal digits that nobody else has."""
     return secrets.token_hex(24)
-
-
-def is_id(text: str) -> bool:
-    """Can it be the id of a conversation?"""
-    return 0 < len(text) <= LONGEST_ID_CHARACTERS and text.isprintable()

@@ -93,17 +93,25 @@ def ended(request: Seq, ending: Ending, note: AnsweredNote) -> list[AnyFact]:
     ]
 
 
-def open_calls(said: Iterable[bytes]) -> list[Item]:
-    """The calls of an answer that wait for an output from outside."""
-    waiting: dict[tuple[str, int], Item] = {}
+class OpenCall(Struct, frozen=True):
+    """A call that waits for an output from outside."""
+
+    call: Item
+    item: bytes
+    """What it was made with."""
+
+
+def open_calls(said: Iterable[bytes]) -> list[OpenCall]:
+    """The calls of an answer that wait."""
+    waiting: dict[tuple[str, int], OpenCall] = {}
     for at, item in enumerate(said):
         for part in READINGS["responses"].read(item):
             if part.key is None:
                 continue
             if part.part is Part.CALL and not part.lone:
-                waiting[part.key, at] = part
+                waiting[part.key, at] = OpenCall(part, item)
             elif part.part is Part.OUTPUT:
-                waiting = {place: call for place, call in waiting.items() if place[0] != part.key}
+                waiting = {place: one for place, one in waiting.items() if place[0] != part.key}
     return list(waiting.values())
 
 
@@ -126,6 +134,10 @@ def without_output(response: bytes, *, brief: bool) -> bytes:
         return b"null"
 
 
+CONTINUES: Final = frozenset({Ending.COMPLETED, Ending.INCOMPLETE})
+"""Endings that something can go on from."""
+
+
 class Kept(Struct, frozen=True, kw_only=True):
     """One exchange, as it was kept."""
 
@@ -138,14 +150,17 @@ class Kept(Struct, frozen=True, kw_only=True):
     ending: Ending | None = None
     """None while it is being said, or if whoever heard it died."""
     answered: AnsweredNote = AnsweredNote()
-    length: int = 0
-    """How many facts it has."""
     request: Seq = START
 
     @property
     def continues(self) -> bool:
         """Can anything go on from it?"""
-        return self.ending is Ending.COMPLETED or self.ending is Ending.INCOMPLETE
+        return self.ending in CONTINUES
+
+    @property
+    def end_known(self) -> bool:
+        """Is it known how it ended? If not, its end may still be found, by anybody."""
+        return self.ending is not None and self.ending is not Ending.CUT
 
 
 def kept(facts: Sequence[AnyFact]) -> Kept | str | None:
@@ -153,11 +168,11 @@ def kept(facts: Sequence[AnyFact]) -> Kept | str | None:
     None where they are no exchange of the gateway."""
     asked: AskedNote | None = None
     answered = AnsweredNote()
-    name, request, length = "", START, 0
+    name, request = "", START
     items: list[bytes] = []
     said: list[bytes] = []
     ending: Ending | None = None
-    for seq, fact in enumerate(facts, 1):
+    for fact in facts:
         if isinstance(fact, ItemAdded):
             items.append(fact.item)
         elif isinstance(fact, ItemCompleted):
@@ -173,7 +188,6 @@ def kept(facts: Sequence[AnyFact]) -> Kept | str | None:
                 asked = asked_note(fact.note)
             elif fact.kind == ANSWERED:
                 answered = answered_note(fact.note)
-        length = seq
     if asked is None or not name:
         return None
     return Kept(
@@ -183,6 +197,5 @@ def kept(facts: Sequence[AnyFact]) -> Kept | str | None:
         said=said,
         ending=ending,
         answered=answered,
-        length=length,
         request=request,
     )

@@ -33,7 +33,7 @@ def finished(
     heard, ``last`` that of the last event. Raises `NotAnItem`."""
     body = body_of(response)
     ending = ENDING_OF_STATUS.get(body.status or "")
-    if ending is None or body.id != kept.id or kept.ending not in (None, Ending.CUT):
+    if ending is None or body.id != kept.id or kept.end_known:
         return []
     output = [bytes(item) for item in body.output or ()]
     for item in output:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
 from lockstitch.core import records
-from lockstitch.core.facts import AnchorAdopted, AnyFact, Ending, Mode, Noted
+from lockstitch.core.facts import AnchorAdopted, AnyFact, ItemAdded, ItemCompleted, Mode, Noted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
@@ -24,6 +24,7 @@ from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept, kept
 from lockstitch.gateway.keeping.notes import SAME_AS
 from lockstitch.store.contract import Store
+from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
 
 PREFIX: Final = "gateway"
@@ -57,15 +58,22 @@ class Exchanges:
         self._remembered: OrderedDict[str, tuple[float, Kept]] = OrderedDict()
         self._size = 0
 
-    async def opened(self, tenant: str, response: str) -> Journal:
-        """The journal of a new exchange. An upstream that gives an id again means the newer."""
+    async def begun(
+        self, tenant: str, response: str, facts: Sequence[AnyFact], *, last: bool = False
+    ) -> Journal:
+        """The journal of a new exchange, with its first facts; ``last``: and all of them.
+
+        An upstream that gives an id again means the newer. Raises `ConversationBusy` if somebody
+        still writes the older."""
         name = name_of(tenant, response)
         self._forget(name)
-        journal = await Journal.open(self.store, name)
-        if len(journal.ledger) > 1:
-            await journal.close()
-            await self.store.delete(name)
-            journal = await Journal.open(self.store, name)
+        journal = await Journal.begin(self.store, name, facts, last=last)
+        if journal is None:
+            async with await Journal.open(self.store, name):
+                await self.store.delete(name)
+            journal = await Journal.begin(self.store, name, facts, last=last)
+        if journal is None:
+            raise ConversationBusy(f"{name} was begun by somebody else at the same moment.")
         return journal
 
     async def reopened(self, tenant: str, response: str, *, wait: float = 0) -> Journal:
@@ -76,14 +84,14 @@ class Exchanges:
 
     async def same(self, tenant: str, shown: str, response: str) -> None:
         """What was shown as one response was answered as another: keep it under both ids."""
-        async with await self.opened(tenant, shown) as journal:
-            # It can be found by the id that was shown, so that nobody else takes it for theirs.
-            shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
-            await journal.append(shown_as, Noted(kind=SAME_AS, note=response.encode()))
+        # It can be found by the id that was shown, so that nobody else takes it for theirs.
+        shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
+        same_as = Noted(kind=SAME_AS, note=response.encode())
+        await self.begun(tenant, shown, (shown_as, same_as), last=True)
 
     async def exchange(self, tenant: str, response: str) -> Kept | None:
         """The exchange that gave this response; None if this tenant has none."""
-        if not _is_id(response):
+        if not is_id(response):
             return None
         one = await self._kept(name_of(tenant, response))
         if isinstance(one, str):
@@ -96,11 +104,7 @@ class Exchanges:
             self._remembered.move_to_end(name)
             return found
         one = kept(await self._facts(name))
-        if (
-            isinstance(one, Kept)
-            and one.ending not in (None, Ending.CUT)  # its end may still be found, by anybody
-            and _size(one) <= LARGEST_REMEMBERED_BYTES
-        ):
+        if isinstance(one, Kept) and one.end_known and _size(one) <= LARGEST_REMEMBERED_BYTES:
             self._forget(name)
             self._remembered[name] = (time.monotonic(), one)
             self._size += _size(one)
@@ -164,6 +168,8 @@ class Exchanges:
 
     async def is_anothers(self, tenant: str, name: Name) -> bool:
         """Does another tenant have this, and not this one?"""
+        if not is_id(name.id):
+            return False
         places = await self.store.find(name)
         ours = [place for place in places if place.conversation.startswith(_prefix(tenant))]
         theirs = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
@@ -192,21 +198,23 @@ class Exchanges:
 
     async def _item(self, name: str, seq: int) -> bytes | None:
         async for record in self.store.read(name, after=seq - 1):
-            item: bytes | None = getattr(records.decoded(record), "item", None)
-            return item
+            fact = records.decoded(record)
+            return fact.item if isinstance(fact, ItemAdded | ItemCompleted) else None
         return None
 
 
-def name_of(tenant: str, response: str) -> str:
-    """Ids come from outside, and must not be able to name another tenant's."""
-    return f"{PREFIX}/{quote(tenant, safe='')}/{quote(response, safe='')}"
+def name_of(tenant: str, *parts: str) -> str:
+    """What is kept for a tenant under this: the id of a response, or more words than one. Ids come
+    from outside, and must not be able to name another tenant's."""
+    return "/".join([PREFIX, *(quote(part, safe="") for part in (tenant, *parts))])
 
 
 def _prefix(tenant: str) -> str:
-    return f"{PREFIX}/{quote(tenant, safe='')}/"
+    return f"{name_of(tenant)}/"
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
+    """Can it be the id of a response, or of a conversation?"""
     return 0 < len(text) <= LONGEST_ID_CHARACTERS and text.isprintable()
 
 

@@ -35,6 +35,8 @@ class AskedNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     anchored: bool = False
     """The client named `base` itself; otherwise it was found in the history that it sent."""
     conversation: str | None = None
+    store: bool | None = None
+    """Did the client want it kept? None where that was not noted."""
     stored: bool = True
     """Was the upstream asked to keep the response?"""
     away: bool = False
@@ -43,7 +45,14 @@ class AskedNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def asked_for(self) -> dict[str, Any]:
         """What a response is to say of its request, also where the upstream was asked otherwise."""
-        return {"previous_response_id": self.base} if self.anchored else {}
+        fields: dict[str, Any] = {}
+        if self.anchored:
+            fields["previous_response_id"] = self.base
+        if self.conversation is not None:
+            fields["conversation"] = {"id": self.conversation}
+        if self.store is not None and self.store != self.stored:
+            fields["store"] = self.store
+        return fields
 
 
 class AnsweredNote(Struct, frozen=True, kw_only=True, omit_defaults=True):

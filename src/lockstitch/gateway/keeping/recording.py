@@ -22,24 +22,18 @@ class NotDurable(LockstitchError):
 
 
 TOGETHER_SECONDS: Final = 0.05
-"""An item that nobody waits for is mostly the last, and the end of its answer is not far."""
+"""What nobody waits for is written one to two of these later, in ticks that all exchanges share:
+one write for the beginnings of many answers. An item is mostly the last, and its end not far."""
 
-Begun: TypeAlias = Callable[[Sequence[AnyFact], bool], Awaitable[Journal | None]]
-"""Begins a journal with facts; are they all there will be? None if it cannot."""
+Begun: TypeAlias = Callable[[Sequence[AnyFact], bool], Awaitable[Journal]]
+"""Begins a journal with its first facts; are they all there will be?"""
 
 
 class Recorder:
     """Writes the facts of one exchange, in order."""
 
-    def __init__(
-        self,
-        opened: Callable[[], Awaitable[Journal]],
-        begun: Begun | None = None,
-        took: Callable[[float], None] | None = None,
-    ) -> None:
-        """``begun`` begins it in one write with its first facts, where that can be; where it gives
-        nothing, ``opened`` does it step by step. ``took`` is told the seconds of each write."""
-        self._opened = opened
+    def __init__(self, begun: Begun, took: Callable[[float], None] | None = None) -> None:
+        """``took`` is told the seconds of each write."""
         self._begun = begun
         self._took = took
         self._journal: Journal | None = None
@@ -61,7 +55,8 @@ class Recorder:
             self._begin()
         elif self._writing is None and self._later is None:
             loop = asyncio.get_running_loop()
-            self._later = loop.call_later(TOGETHER_SECONDS, self._begin)
+            tick = (loop.time() // TOGETHER_SECONDS + 2) * TOGETHER_SECONDS
+            self._later = loop.call_at(tick, self._begin)
 
     def durable(self) -> asyncio.Future[None]:
         """Done when everything so far is on disk; raises `NotDurable` if that cannot be."""
@@ -120,14 +115,10 @@ class Recorder:
             return self.failure
         try:
             last = self._last and not self._facts
-            if self._journal is None and self._begun is not None:
-                begun, self._begun = self._begun, None
-                self._journal = await begun(facts, last)
-                if self._journal is not None:
-                    return None
             if self._journal is None:
-                self._journal = await self._opened()
-            await self._journal.append(*facts, last=last)
+                self._journal = await self._begun(facts, last)
+            else:
+                await self._journal.append(*facts, last=last)
         except (ConversationBusy, IllegalFact, NotAnItem) as error:
             # What the upstream took is no item to us, or cannot have happened, or it gave two
             # answers one id: it passes, but no promise can be made of it.

@@ -1,6 +1,6 @@
 """What is written down of one exchange while its answer is heard.
 
-It turns what the relay hears into facts for the `Recorder`, in the order of the response. Nothing
+It turns what an attempt hears into facts for the `Recorder`, in the order of the response. Nothing
 is written before an upstream has given the response an id: without one nobody can go on from it."""
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from msgspec import Raw
 from lockstitch.core.errors import LockstitchError, NotAnItem
 from lockstitch.core.facts import Ending, ItemCompleted, Seq
 from lockstitch.gateway.events import Body, body_of
-from lockstitch.gateway.keeping.exchanges import begun, ended, is_call, without_output
-from lockstitch.gateway.keeping.journal import Exchanges, name_of
+from lockstitch.gateway.keeping.exchanges import (
+    CONTINUES,
+    begun,
+    ended,
+    is_call,
+    without_output,
+)
+from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
-from lockstitch.store.journal import Journal
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
 
@@ -65,10 +70,7 @@ class Recording:
         self.id = response
         exchanges, tenant = self._exchanges, self._tenant
         self._recorder = Recorder(
-            lambda: exchanges.opened(tenant, response),
-            lambda facts, last: Journal.begin(
-                exchanges.store, name_of(tenant, response), facts, last=last
-            ),
+            lambda facts, last: exchanges.begun(tenant, response, facts, last=last),
             exchanges.took,
         )
         try:
@@ -77,7 +79,7 @@ class Recording:
             self._recorder.give_up(str(error))
             return
         self._request = beginning.request
-        self._recorder.record(beginning.facts)
+        self._recorder.record(beginning.facts, waits=True)
         if self.when_opened is not None:
             self.when_opened(response)
 
@@ -152,6 +154,11 @@ class Recording:
     def failure(self) -> Exception | None:
         """Why not all of it is on disk, once it was closed."""
         return self._recorder.failure if self._recorder is not None else None
+
+    @property
+    def continues(self) -> bool:
+        """Can anything go on from it?"""
+        return self.ending in CONTINUES
 
     @property
     def unrecorded(self) -> str | None:

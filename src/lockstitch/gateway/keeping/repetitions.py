@@ -12,19 +12,19 @@ from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.keeping.exchanges import open_calls
+from lockstitch.gateway.keeping.exchanges import OpenCall
 
 _RESPONSES = by_name("responses")
 
 
-def without_repetitions(items: Sequence[Wire], before: Sequence[bytes]) -> list[int]:
-    """The positions of the items that say something new behind ``before``."""
-    keys = {call.key for call in open_calls(before)}
-    made = {likeness(wire) for wire in map(decoded, before) if _calls(wire) & keys} if keys else ()
+def without_repetitions(items: Sequence[Wire], waiting: Sequence[OpenCall]) -> Sequence[int]:
+    """The positions of the items that say something new behind these calls."""
+    if not waiting:
+        return range(len(items))
+    keys = {one.call.key for one in waiting}
+    made = {likeness(decoded(one.item)) for one in waiting}
     return [
-        n
-        for n, item in enumerate(items)
-        if not made or not _calls(item) & keys or likeness(item) not in made
+        n for n, item in enumerate(items) if not _calls(item) & keys or likeness(item) not in made
     ]
 
 

@@ -59,15 +59,10 @@ _fields = msgspec.json.Decoder(dict[str, Raw])
 _encode = msgspec.json.Encoder().encode
 
 
-def ended_well_known(kept: Kept) -> bool:
-    """Is it known how the response ended?"""
-    return kept.ending in _STATUS_OF_ENDING
-
-
 def response(kept: Kept, shown: str, *, under_way: bool = False) -> bytes:
     """The response, under the id that the client knows it by. ``under_way``: somebody hears it
     now, so that it has not broken off."""
-    if ended_well_known(kept):
+    if kept.end_known:
         return _encode(_ended(kept, shown))
     if under_way and kept.ending is None:
         return _encode(_known(kept, shown) | _UNDER_WAY | {"output": _output(kept)})
@@ -78,7 +73,7 @@ def events(kept: Kept, shown: str, after: int = -1) -> list[bytes]:
     """The events behind this sequence number, as SSE, to the end of the response. Nothing is left
     to tell to a client that has seen the end."""
     numbers, last = _numbers(kept)
-    own_end = ended_well_known(kept) and kept.answered.last == last
+    own_end = kept.end_known and kept.answered.last == last
     if own_end and after >= last:
         return []
     told: list[bytes] = []
@@ -92,7 +87,7 @@ def events(kept: Kept, shown: str, after: int = -1) -> list[bytes]:
         told.append(_event(ITEM_DONE, fields))
     # A number that nobody gave is behind all that the client has seen.
     number = last if own_end else max(last, after + 1)
-    if not ended_well_known(kept):
+    if not kept.end_known:
         told.append(as_sse(FAILED, _failing(kept, shown, number).frame()))
         return told
     ended = _ended(kept, shown)
@@ -139,11 +134,7 @@ def _known(kept: Kept, shown: str) -> dict[str, Any]:
     known: dict[str, Any] = {"created_at": int(asked.created), "model": asked.model}
     known |= _MISSING
     known |= _said(kept)
-    # The upstream may have been asked otherwise than the client asked.
-    if asked.anchored:
-        known["previous_response_id"] = asked.base
-    if asked.conversation is not None:
-        known["conversation"] = {"id": asked.conversation}
+    known |= asked.asked_for()
     return {"id": shown, "object": "response"} | known | {"id": shown, "object": "response"}
 
 

@@ -1,7 +1,8 @@
 """One request to the Responses API, try by try, to the end of its answer.
 
-What is decided is decided elsewhere, purely: what comes before (`preparing`), what follows a try
-that failed (`retrying`), what a replay holds (`chains`). This carries it out."""
+What is decided is decided elsewhere: what comes before (`preparing`), in which form it is sent
+(`sending`), what follows a try that failed (`retrying`), what a replay holds (`replaying`). This
+carries it out."""
 
 from __future__ import annotations
 
@@ -11,21 +12,24 @@ from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
-from lockstitch.core.facts import Ending
 from lockstitch.dialects.base import Wire
-from lockstitch.gateway.deciding import refusals, retrying, routing
+from lockstitch.gateway.deciding import refusals, retrying, routing, sending
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
-from lockstitch.gateway.deciding.refusals import Failing
+from lockstitch.gateway.deciding.refusals import Failing, RequestRefused
 from lockstitch.gateway.deciding.retrying import (
     Again,
     AgainReplayed,
     AgainStripped,
     Elsewhere,
+    Next,
     PassOn,
+    ReadBack,
     Shown,
     Try,
 )
+from lockstitch.gateway.deciding.sending import Form, Going
 from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
 from lockstitch.gateway.keeping.conversations import Held
 from lockstitch.gateway.keeping.exchanges import Kept
@@ -34,20 +38,20 @@ from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.keeping.recordings import Beside, Recording
 from lockstitch.gateway.lines import Line, LineFailure
-from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused, Told
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused
 from lockstitch.gateway.responding.forms import (
-    JSON,
     as_refusal,
+    can_read_back,
     cannot,
     failure_of,
     no,
-    restored,
     sent_as,
 )
+from lockstitch.gateway.responding.looking import never_arrived
 from lockstitch.gateway.responding.mishaps import refusal_for
-from lockstitch.gateway.responding.passing import Whole
-from lockstitch.gateway.responding.preparing import Prepared, Stop, prepared
-from lockstitch.gateway.responding.replaying import CannotReplay, Replaying
+from lockstitch.gateway.responding.passing import JSON, Whole
+from lockstitch.gateway.responding.preparing import Prepared, prepared
+from lockstitch.gateway.responding.replaying import CannotReplay, Replaying, Sending
 from lockstitch.gateway.responding.silence import Silence
 from lockstitch.gateway.responding.warming import warmed_up
 from lockstitch.gateway.responding.ways import Way
@@ -61,9 +65,6 @@ from lockstitch.upstream.said import Said
 
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
-
-GOES_ON = (Ending.COMPLETED, Ending.INCOMPLETE)
-"""Endings that something can go on from."""
 
 JOURNAL_GONE = "What was said cannot be kept: the journal cannot be written. Try again."
 
@@ -108,8 +109,6 @@ class Answering:
         self._gone = False
         self._stopping = False
         self._over = False
-        self._is_away = False
-        """Was something left out that belongs to another upstream?"""
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
 
@@ -141,8 +140,8 @@ class Answering:
             async with AsyncExitStack() as stack:
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
-        except Stop as stop:
-            return no(stop.refusal)
+        except RequestRefused as error:
+            return no(error.refusal)
         except Exception as error:
             if not self._stream.begun:
                 raise
@@ -166,23 +165,26 @@ class Answering:
 
     async def _tried(self, found: Prepared) -> Whole | None:
         world, route = self._world, found.route
-        upstream = found.upstreams[route.names[0]]
-        body = await self._first_body(found, upstream)
+        upstream = found.upstreams[route[0]]
+        sent = await self._first(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
-        stripped = False
+        stripped = in_doubt = False
         while True:
             if not self._asked.generate and not self._ways.warms_up(upstream):
                 await warmed_up(world, self._caller, found, upstream, self._stream)
                 return None
             made, at_this = made + 1, at_this + 1
             at = upstream
-            attempt, outcome = await self._attempted(found, upstream, body)
+            attempt, outcome = await self._attempted(found, upstream, sent)
             if isinstance(outcome, Ended):
                 await self._ended(found, attempt)
                 return None
-            if isinstance(outcome, Told) and outcome.status < 400:
-                return await self._answered(found, attempt, outcome)
+            if isinstance(outcome, Whole) and outcome.status < 400:
+                if self._stream.shown is Shown.NOTHING:
+                    return await self._answered(found, attempt, outcome)
+                # A second head cannot follow the first.
+                outcome = Broken(LineFailure("The upstream went on without a stream.", sent=True))
             if self._asked.background:
                 attempt.recording.left()  # it goes on, heard or not
             else:
@@ -191,37 +193,38 @@ class Answering:
             failure = failure_of(outcome)
             anchor = self._asked.previous_response_id or self._asked.conversation
             others = routing.next_upstream(route, {*tried, upstream.name})
-            step = retrying.next_step(
-                Try(
-                    sent=sent_as(found, body),
-                    failure=failure,
-                    anchor=anchor,
-                    shown=self._stream.shown,
-                    in_stream=isinstance(outcome, Refused),
-                    made=made,
-                    tries_left=upstream.told.retries + 1 - at_this,
-                    others_left=others is not None and not found.bound,
-                    may_be_foreign=len(world.upstreams) > 1 and not stripped,
-                    background=self._asked.background,
-                    provider_acts=self._asked.provider_acts(),
-                    anchor_gone=self._ways.anchor_gone(found.parent),
-                )
+            this = Try(
+                sent=sent_as(found, sent.body),
+                failure=failure,
+                anchor=anchor,
+                shown=self._stream.shown,
+                in_stream=isinstance(outcome, Refused),
+                made=made,
+                tries_left=upstream.told.retries + 1 - at_this,
+                others_left=others is not None and not found.bound,
+                may_be_foreign=len(world.upstreams) > 1 and not stripped,
+                background=self._asked.background,
+                provider_acts=self._asked.provider_acts(),
+                anchor_gone=self._ways.anchor_gone(found.parent),
+                can_read_back=can_read_back(found, upstream, attempt),
+                in_doubt=in_doubt,
+                unattended=self._is_unattended,
             )
-            if self._gone or self._stopping:
-                step = retrying.Fail("server_error", str(failure))
+            step = retrying.next_step(this)
+            in_doubt = in_doubt or isinstance(step, ReadBack)
+            step = await self._in_its_time(step, this, found, upstream)
             why = retrying.failed(failure, anchor=anchor).name.lower()
             try:
                 if isinstance(step, Again):
                     self._note("again", why)
-                    await asyncio.sleep(step.after)
                     continue
                 if isinstance(step, AgainReplayed):
-                    body = await self._replay(found, upstream, why)
+                    sent = await self._made(Form.REPLAYED, found, upstream, why)
                     continue
                 if isinstance(step, AgainStripped):
                     stripped = True
                     self._note("stripped", why)
-                    body = await self._away(found, upstream)
+                    sent = await self._made(Form.STRIPPED, found, upstream, why)
                     continue
                 if isinstance(step, Elsewhere) and others is not None:
                     asks = failure.retry_after if isinstance(failure, Said) else None
@@ -229,35 +232,54 @@ class Answering:
                     tried.add(upstream.name)
                     upstream, at_this = found.upstreams[others], 0
                     self._note("elsewhere", why)
-                    body = await self._body_for(found, upstream, why)
+                    forms = sending.other_forms(self._going(found, upstream))
+                    sent = await self._first_of(forms, found, upstream, why)
                     continue
             except CannotReplay as error:
                 self._caller.note(f"not replayed: {error}")
                 step = retrying.PassOn()
             return self._failed(attempt, outcome, step, at)
 
+    @property
+    def _is_unattended(self) -> bool:
+        return self._gone or self._stopping
+
+    async def _in_its_time(self, step: Next, this: Try, found: Prepared, upstream: Reached) -> Next:
+        """The step, once its time has come: then it is known what a look at the conversation shows,
+        and whether anybody still waits. A client that has gone may have sent it again itself."""
+        if isinstance(step, Again | AgainReplayed | ReadBack):
+            await asyncio.sleep(step.after)
+        if isinstance(step, ReadBack):
+            where, items = self._asked.conversation or "", found.items
+            absent = await never_arrived(upstream, self._caller, where, items)
+            self._caller.note("read back: it is not there" if absent else "read back: in doubt")
+            step = Again() if absent else step.otherwise
+        if self._is_unattended:
+            return retrying.next_step(replace(this, unattended=True))
+        return step
+
     async def _attempted(
-        self, found: Prepared, upstream: Reached, body: bytes
+        self, found: Prepared, upstream: Reached, sent: Sending
     ) -> tuple[Attempt, Outcome]:
         self._caller.upstream = upstream.name
         way = self._ways.to(upstream)
-        recording = self._recording(found, upstream)
+        recording = self._recording(found, upstream, sent)
         attempt = Attempt(
             self._stream,
             recording,
             framed=way.framed,
-            restored=restored(found, upstream, body),
+            restored={} if sent.body is self._asked.body else recording.note.asked_for(),
         )
         self._attempt, self._line = attempt, None
         loop = asyncio.get_running_loop()
-        sent = loop.time()
+        asked_at = loop.time()
         try:
             headers = upstream.headers(self._caller.headers)
-            line = await way.ask(upstream, body, headers, attempt)
+            line = await way.ask(upstream, sent.body, headers, attempt)
         except HandshakeRefused as refused:
             if refused.status in NOT_ITS_ANSWER or upstream.falls_back(refused.status):
                 return attempt, Broken(refused)
-            return attempt, Told(refused.status, refused.headers, refused.body)
+            return attempt, Whole(refused.status, refused.headers, refused.body)
         except LineFailure as failure:
             return attempt, Broken(failure)
         self._line = line
@@ -279,10 +301,10 @@ class Answering:
             self._ways.drains(line)
         if attempt.begins is not None:
             seconds = self._world.metrics.first_byte_seconds.labels(upstream.name)
-            seconds.observe(attempt.begins - sent)
+            seconds.observe(attempt.begins - asked_at)
         return attempt, outcome
 
-    def _recording(self, found: Prepared, upstream: Reached) -> Recording:
+    def _recording(self, found: Prepared, upstream: Reached, sent: Sending) -> Recording:
         world, asked, tenant = self._world, self._asked, self._caller.tenant
         note = AskedNote(
             upstream=upstream.name,
@@ -290,8 +312,9 @@ class Answering:
             base=found.base,
             anchored=asked.previous_response_id is not None,
             conversation=asked.conversation,
+            store=asked.store,
             stored=asked.store and upstream.keeps_state,
-            away=self._is_away,
+            away=sent.away or (found.parent is not None and found.parent.asked.away),
             created=world.clock(),
         )
         recording = Recording(
@@ -306,7 +329,7 @@ class Answering:
 
         def ended(recording: Recording) -> Beside | None:
             held = found.held
-            if held is None or recording.ending not in GOES_ON:
+            if held is None or not recording.continues:
                 return None
             return lambda: _added(held, found, recording)
 
@@ -315,7 +338,7 @@ class Answering:
 
     def _remember(self, found: Prepared, recording: Recording) -> None:
         """It is kept: a history that is sent in full can be found to go on from it."""
-        durable = recording.unrecorded is None and recording.ending in GOES_ON
+        durable = recording.unrecorded is None and recording.continues
         if durable and recording.id is not None and found.running.state:
             said = [msgspec.json.decode(item) for item in recording.said]
             state = Running(found.running.state).add_all(said)
@@ -323,64 +346,61 @@ class Answering:
 
     # --- what is sent --------------------------------------------------------------------------
 
-    async def _first_body(self, found: Prepared, upstream: Reached) -> bytes:
-        parent = found.parent
-        if (
-            found.held is None
-            and upstream.keeps_state
-            and found.home in (None, upstream.name)
-            and (parent is None or not parent.asked.local)
-        ):
-            if found.foreign:
-                with suppress(CannotReplay):
-                    return await self._away(found, upstream)
-            if not self._ways.anchor_gone(parent):
-                return found.body
-            try:
-                return await self._replay(found, upstream, "anchor_gone")
-            except CannotReplay:
-                return found.body  # the upstream shall say so itself
+    async def _first(self, found: Prepared, upstream: Reached) -> Sending:
+        going = self._going(found, upstream)
+        why = "anchor_gone" if going.anchor_gone else "no_anchor_there"
         try:
-            return await self._body_for(found, upstream, "no_anchor_there")
+            return await self._first_of(sending.first_forms(going), found, upstream, why)
         except CannotReplay as error:
-            raise Stop(cannot(error, found)) from error
+            raise RequestRefused(cannot(error, found)) from error
 
-    async def _body_for(self, found: Prepared, upstream: Reached, why: str) -> bytes:
-        """The request for an upstream that has nothing of what it goes on from."""
-        asked = self._asked
-        if asked.previous_response_id is not None:
-            if found.parent is None:
-                raise CannotReplay(
-                    f"Response {asked.previous_response_id} is not in the journal.", unknown=True
-                )
-            return await self._replay(found, upstream, why)
-        if found.held is not None:
-            items = [*found.held.items, *found.items]
-            return await self._replaying.whole(asked, items, upstream, away=True)
-        if found.home in (None, upstream.name) and upstream.name == found.route.names[0]:
-            # The client sent everything, and it goes where it was meant for.
-            if asked.store and any(map(_is_kept_elsewhere, found.items)):
-                with suppress(CannotReplay):  # what is not whole, the upstream shall refuse
-                    raw = [msgspec.json.encode(item) for item in found.items]
-                    return await self._replaying.alone(asked, raw, upstream)
-            return rebuilt(read(found.body, asked.api), store=False) if asked.store else found.body
-        return await self._away(found, upstream)
+    def _going(self, found: Prepared, upstream: Reached) -> Going:
+        asked, parent = self._asked, found.parent
+        return Going(
+            anchored=asked.previous_response_id is not None,
+            local=parent is not None and parent.asked.local,
+            anchor_gone=self._ways.anchor_gone(parent),
+            held=found.held is not None,
+            foreign=found.foreign,
+            names_kept=any(map(_is_kept_elsewhere, found.items)),
+            store=asked.store,
+            keeps_state=upstream.keeps_state,
+            at_home=found.home in (None, upstream.name),
+            first=upstream.name == found.route[0],
+        )
 
-    async def _away(self, found: Prepared, upstream: Reached) -> bytes:
-        """All of a history, without what belongs to another upstream."""
-        asked, replaying = found.asked, self._replaying
-        if asked.previous_response_id is not None:
-            body = await replaying.behind(asked, found.added, upstream, away=True)
-        else:
-            body = await replaying.whole(asked, found.items, upstream, away=True)
-        self._is_away = True
-        return body
+    async def _first_of(
+        self, forms: Sequence[Form], found: Prepared, upstream: Reached, why: str
+    ) -> Sending:
+        """The first of these forms that can be made. Raises `CannotReplay` if none can be."""
+        for form in forms[:-1]:
+            with suppress(CannotReplay):
+                return await self._made(form, found, upstream, why)
+        return await self._made(forms[-1], found, upstream, why)
 
-    async def _replay(self, found: Prepared, upstream: Reached, why: str) -> bytes:
-        body = await self._replaying.behind(found.asked, found.added, upstream)
-        self._world.metrics.replays.labels(why).inc()
-        self._caller.note(f"replayed: {why}")
-        return body
+    async def _made(self, form: Form, found: Prepared, upstream: Reached, why: str) -> Sending:
+        """The request in this form."""
+        asked, replaying = self._asked, self._replaying
+        match form:
+            case Form.AS_IT_IS:
+                return Sending(found.body)
+            case Form.UNSTORED:
+                return Sending(rebuilt(read(found.body, asked.api), store=False))
+            case Form.ALONE:
+                raw = [msgspec.json.encode(item) for item in found.items]
+                return await replaying.alone(asked, raw, upstream)
+            case Form.CONVERSATION:
+                held = found.held.items if found.held is not None else []
+                return await replaying.whole(asked, [*held, *found.items], upstream, away=True)
+            case Form.STRIPPED if asked.previous_response_id is None:
+                return await replaying.whole(asked, found.items, upstream, away=True)
+            case Form.STRIPPED:
+                return await replaying.behind(asked, found.added, upstream, away=True)
+            case Form.REPLAYED:
+                made = await replaying.behind(asked, found.added, upstream)
+                self._world.metrics.replays.labels(why).inc()
+                self._caller.note(f"replayed: {why}")
+                return made
 
     # --- ends ----------------------------------------------------------------------------------
 
@@ -403,7 +423,7 @@ class Answering:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
 
-    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Told) -> Whole:
+    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole:
         recording, body = attempt.recording, outcome.body
         if attempt.restored:
             with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -427,8 +447,8 @@ class Answering:
         stream = self._stream
         if attempt.recording.failure is not None:
             return self._unkept(attempt.recording.failure)
-        if isinstance(outcome, Told) and stream.shown is Shown.NOTHING:
-            return Whole(outcome.status, outcome.headers, outcome.body)
+        if isinstance(outcome, Whole) and stream.shown is Shown.NOTHING:
+            return outcome
         if isinstance(outcome, Refused) and not stream.visible:
             if outcome.heard.event.type == FAILED:
                 return Whole(200, JSON, bytes(outcome.heard.event.response))

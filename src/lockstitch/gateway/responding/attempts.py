@@ -28,12 +28,11 @@ from lockstitch.gateway.events import (
     body_of,
     lone,
     peeked,
-    plain_in,
-    plain_in_frame,
     with_response,
 )
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.lines import Headers, LineFailure, first
+from lockstitch.gateway.responding.passing import Collected, Whole
 from lockstitch.gateway.showing.streams import Stream
 from lockstitch.upstream.said import Said, said_in, said_in_frame
 from lockstitch.upstream.sse import EventTooLarge
@@ -44,23 +43,9 @@ EVENT_STREAM: Headers = (
 )
 """For events that came over a WebSocket, which has no heads."""
 
-LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
-"""An answer that comes whole is kept in memory until it is written down. Pictures in base64 make
-some of them large."""
-
-
-class Told(Struct, frozen=True):
-    """The upstream gave a whole answer over HTTP: a response, or a refusal."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
 
 class Ended(Struct, frozen=True):
     """The answer was streamed to its end."""
-
-    heard: Heard
 
 
 class Refused(Struct, frozen=True):
@@ -76,7 +61,7 @@ class Broken(Struct, frozen=True):
     failure: LineFailure
 
 
-Outcome: TypeAlias = Told | Ended | Refused | Broken
+Outcome: TypeAlias = Whole | Ended | Refused | Broken
 
 
 QUIET = BEGINNING | TERMINAL | {ERROR}
@@ -108,16 +93,17 @@ class Attempt:
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self.begins: float | None = None
         """When the first bytes of the answer came, on the loop's clock."""
-        self.pieces = 0
-        """How often anything was heard."""
+        self._pieces = 0
         self._framed = framed
+        self._passage = passage = stream.passage(framed=framed)
+        self.passed, self.passed_frame = passage.chunk, passage.frame
         self._again = stream.shown is not Shown.NOTHING
         self.restored = dict(restored or {})
         """Fields of the response that say what the client asked, where the upstream was asked
         otherwise."""
-        self._splitter = Splitter()
-        self._told: list[bytes] | None = None
-        self._size = 0
+        self._splitter = Splitter(briefly=True)
+        self._told: Collected | None = None
+        """What there is of an answer that comes whole."""
         self._status = 200
         self.headers: Headers = EVENT_STREAM
 
@@ -128,44 +114,30 @@ class Attempt:
         self._status, self.headers = status, headers
         kind = first(headers, "content-type") or ""
         if status != 200 or not kind.startswith("text/event-stream"):
-            self._told = []
-
-    def passed(self, chunk: bytes) -> bool:
-        """A whole chunk as it came over HTTP: pass it on if nothing follows from it."""
-        block = plain_in(chunk)
-        if (
-            block is None
-            or self._told is not None
-            or self._splitter.rest
-            or self.outcome.done()
-            or not self.stream.pass_on(chunk, block)
-        ):
-            return False
-        self.pieces += 1
-        return True
-
-    def passed_frame(self, payload: bytes) -> bool:
-        """The same for the payload of a frame."""
-        block = plain_in_frame(payload)
-        if (
-            block is None
-            or self.outcome.done()
-            or not self.stream.pass_on(payload, block, framed=True)
-        ):
-            return False
-        self.pieces += 1
-        return True
+            self._told = Collected(status, headers)
 
     def heard(self, data: bytes) -> None:
         if self.outcome.done():
             return
-        self.pieces += 1
+        self._pieces += 1
         if self._told is not None:
-            self._collect(data)
+            try:
+                self._told.add(data)
+            except LineFailure as failure:
+                self._end(Broken(failure))
             return
+        self._hear(data)
+        if self._splitter.rest or self.outcome.done():
+            self._passage.close()
+        else:
+            self.stream.passage(framed=self._framed)
+
+    def _hear(self, data: bytes) -> None:
         block: bytes | None
         events: Sequence[Heard]
         if self._framed:
+            if self.begins is None:  # a frame has no head before it
+                self.begins = asyncio.get_running_loop().time()
             block, events = None, (Heard(peeked(data), data),)
         elif not self._splitter.rest and (one := lone(data)) is not None:
             block, events = data, (one,)
@@ -187,11 +159,16 @@ class Attempt:
         elif block and self.stream.begun:
             self.stream.show(block, ())  # a comment, to keep the connection awake
 
+    @property
+    def pieces(self) -> int:
+        """How often anything was heard."""
+        return self._pieces + self._passage.events
+
     def ended(self) -> None:
         if self.outcome.done():
             return
         if self._told is not None:
-            self._end(Told(self._status, self.headers, b"".join(self._told)))
+            self._end(self._told.whole())
         else:
             self._end(Broken(LineFailure("The stream ended before the answer did.", sent=True)))
 
@@ -225,7 +202,7 @@ class Attempt:
             if then is not _Then.DROP:
                 self._show_one(told, block is not None)
             if heard.event.type in TERMINAL or heard.event.type == ERROR:
-                self._end(Ended(heard))
+                self._end(Ended())
                 return
         self._show_part(block, events, waiting, len(events))
 
@@ -305,19 +282,7 @@ class Attempt:
             stream.shown = max(stream.shown, shown)
         stream.show(block, events)
 
-    def _collect(self, data: bytes) -> None:
-        assert self._told is not None
-        self._told.append(data)
-        self._size += len(data)
-        if self._size > LARGEST_ANSWER_BYTES:
-            self._end(
-                Broken(
-                    LineFailure(
-                        f"The answer is larger than {LARGEST_ANSWER_BYTES:,} bytes.", sent=True
-                    )
-                )
-            )
-
     def _end(self, outcome: Outcome) -> None:
+        self._passage.close()
         if not self.outcome.done():
             self.outcome.set_result(outcome)

@@ -1,25 +1,22 @@
-"""The forms of one request: what was sent, what its response is to say, how it failed, and a no.
+"""The forms of one request: what was sent, how it failed, and a no.
 
 Pure: what follows from them is decided in `deciding`, and done in `answering`."""
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 import msgspec
 
 from lockstitch.gateway.deciding import refusals
+from lockstitch.gateway.deciding.reading_back import can_be_found
 from lockstitch.gateway.deciding.refusals import Refusal
 from lockstitch.gateway.deciding.retrying import Sent
-from lockstitch.gateway.lines import Headers, LineFailure
-from lockstitch.gateway.responding.attempts import Broken, Outcome, Refused, Told
+from lockstitch.gateway.lines import LineFailure
+from lockstitch.gateway.responding.attempts import Attempt, Broken, Outcome, Refused
 from lockstitch.gateway.responding.passing import Whole
 from lockstitch.gateway.responding.preparing import Prepared
 from lockstitch.gateway.responding.replaying import CannotReplay
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.said import Said, said_in
-
-JSON: Final[Headers] = (("content-type", "application/json"),)
 
 
 def sent_as(found: Prepared, body: bytes) -> Sent:
@@ -32,19 +29,15 @@ def sent_as(found: Prepared, body: bytes) -> Sent:
     return Sent.UNANCHORED
 
 
-def restored(found: Prepared, upstream: Reached, body: bytes) -> dict[str, Any]:
-    """What the response is to say of its request, where the upstream was asked otherwise."""
-    asked = found.asked
-    fields: dict[str, Any] = {}
-    if body is asked.body:
-        return fields
-    if asked.previous_response_id is not None:
-        fields["previous_response_id"] = asked.previous_response_id
-    if found.held is not None:
-        fields["conversation"] = {"id": asked.conversation}
-    if not upstream.keeps_state:
-        fields["store"] = asked.store
-    return fields
+def can_read_back(found: Prepared, upstream: Reached, attempt: Attempt) -> bool:
+    """Can the upstream's conversation show whether a try arrived?"""
+    return (
+        found.asked.conversation is not None
+        and found.held is None
+        and upstream.speaks_http
+        and attempt.recording.id is None  # or a response began, and that is no question
+        and can_be_found(found.items)
+    )
 
 
 def failure_of(outcome: Outcome) -> Said | LineFailure:
@@ -53,7 +46,7 @@ def failure_of(outcome: Outcome) -> Said | LineFailure:
         return outcome.failure
     if isinstance(outcome, Refused):
         return outcome.said
-    assert isinstance(outcome, Told)
+    assert isinstance(outcome, Whole)
     try:
         body = msgspec.json.decode(outcome.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -6,9 +6,7 @@ from aiohttp import web
 
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import NotARequest
-from lockstitch.gateway.deciding.listing import NoSuchItem
-from lockstitch.gateway.deciding.refusals import Refusal
-from lockstitch.gateway.keeping.conversations import ConversationRefused
+from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.watching import logs
@@ -21,10 +19,8 @@ def refusal_for(error: Exception, world: World, caller: Caller) -> Refusal:
     match error:
         case NotARequest():
             return refusals.not_a_request(error)
-        case ConversationRefused() | NoSuchItem():
+        case RequestRefused():
             return error.refusal
-        case web.HTTPRequestEntityTooLarge():
-            return refusals.too_large(world.config.limits.body_bytes)
         case TimeoutError():
             return Refusal(status=408, message="The request did not arrive in time. Send it again.")
         case StoreError() | NotDurable():

@@ -4,6 +4,7 @@ back as it is, piece by piece."""
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
@@ -13,19 +14,48 @@ from lockstitch.gateway.deciding.refusals import Refusal, unreachable
 from lockstitch.gateway.events import Splitter
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, first
-from lockstitch.gateway.responding.attempts import LARGEST_ANSWER_BYTES
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World
 from lockstitch.upstream.sse import EventTooLarge
 
+JSON: Final[Headers] = (("content-type", "application/json"),)
+
+NOBODY_READS: Final = 499
+"""The status of an answer whose client went away before it began. Only the log shows it."""
+
+LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
+"""An answer that comes whole is kept in memory until it is written down. Pictures in base64 make
+some of them large."""
+
 
 class Whole(Struct, frozen=True):
-    """An answer that was heard to its end."""
+    """An answer that was heard to its end, over HTTP: what was asked for, or a refusal."""
 
     status: int
     headers: Headers
     body: bytes
+
+
+class Collected:
+    """An answer of which not all is there yet."""
+
+    def __init__(self, status: int, headers: Headers) -> None:
+        self._status, self._headers = status, headers
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """Raises `LineFailure` if that is too much."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > LARGEST_ANSWER_BYTES:
+            raise LineFailure(
+                f"The answer is larger than {LARGEST_ANSWER_BYTES:,} bytes.", sent=True
+            )
+
+    def whole(self) -> Whole:
+        return Whole(self._status, self._headers, b"".join(self._pieces))
 
 
 class _Collecting:
@@ -33,24 +63,22 @@ class _Collecting:
 
     def __init__(self) -> None:
         self.whole: asyncio.Future[Whole] = asyncio.get_running_loop().create_future()
-        self._status, self._headers = 0, list[tuple[str, str]]()
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._collected = Collected(0, ())
 
     def begun(self, status: int, headers: Headers) -> None:
-        self._status, self._headers = status, list(headers)
+        self._collected = Collected(status, headers)
 
     def heard(self, data: bytes) -> None:
         if self.whole.done():
             return
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size > LARGEST_ANSWER_BYTES:
-            self.broke(LineFailure("The answer is too large.", sent=True))
+        try:
+            self._collected.add(data)
+        except LineFailure as failure:
+            self.broke(failure)
 
     def ended(self) -> None:
         if not self.whole.done():
-            self.whole.set_result(Whole(self._status, self._headers, b"".join(self._pieces)))
+            self.whole.set_result(self._collected.whole())
 
     def broke(self, failure: LineFailure) -> None:
         if not self.whole.done():
@@ -141,7 +169,7 @@ class _Passing:
         if self._flow is not None:
             self._flow.stop()
         if self._client is None:
-            return web.Response(status=499)
+            return web.Response(status=NOBODY_READS)
         if failure is not None and self._events is not None:
             self._client.write(unreachable(self._caller.upstream).event(self._api))
         if failure is None or self._events is not None:
@@ -195,6 +223,11 @@ def told(caller: Caller, whole: Whole) -> web.Response:
     for name, value in to_client(whole.headers, caller.request_id):
         response.headers.add(name, value)
     return response
+
+
+def told_json(caller: Caller, body: bytes) -> web.Response:
+    """JSON that the gateway itself has to tell."""
+    return told(caller, Whole(200, JSON, body))
 
 
 async def asking_of(request: web.BaseRequest, upstream: Reached, caller: Caller) -> Asking:

@@ -1,6 +1,6 @@
 """Before the first try: what a request goes on from, where it may go, and whether it is whole.
 
-What it finds is data for `answering`. A request that ends here raises `Stop`."""
+What it finds is data for `answering`. A request that ends here raises `RequestRefused`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import decoded
-from lockstitch.gateway.deciding import evidence, guard, refusals, routing
+from lockstitch.gateway.deciding import evidence, guard, refusals
 from lockstitch.gateway.deciding.asked import Asked, read, rebuilt
 from lockstitch.gateway.deciding.guard import Guarding
-from lockstitch.gateway.deciding.refusals import Refusal
-from lockstitch.gateway.deciding.routing import Route
-from lockstitch.gateway.keeping.conversations import ConversationRefused, Held
-from lockstitch.gateway.keeping.exchanges import Kept, open_calls
+from lockstitch.gateway.deciding.refusals import RequestRefused
+from lockstitch.gateway.keeping.conversations import Held
+from lockstitch.gateway.keeping.exchanges import Kept, OpenCall, open_calls
 from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.repetitions import without_repetitions
 from lockstitch.gateway.upstreams import Reached
@@ -31,19 +30,11 @@ from lockstitch.gateway.world import Caller, World
 _RESPONSES = by_name("responses")
 
 
-class Stop(Exception):
-    """The request ends here, with a no."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
-
-
 class Prepared(Struct, kw_only=True, eq=False):
     """A request that can be tried."""
 
     asked: Asked
-    route: Route
+    route: tuple[str, ...]
     upstreams: dict[str, Reached]
     """Those of the route, as they were when it was prepared: they may be taken out meanwhile."""
     home: str | None
@@ -80,37 +71,35 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
         known = await world.conversations.read(caller.tenant, asked.conversation)
         if known is None and (
             world.config.unknown_chains == "refuse"
-            or await world.conversations.is_anothers(caller.tenant, asked.conversation)
+            or await world.is_anothers(caller, Name(Naming.CONVERSATION, asked.conversation))
         ):
-            raise Stop(refusals.conversation_not_found(asked.conversation))
+            raise RequestRefused(refusals.conversation_not_found(asked.conversation))
         if known is not None and known.upstream:
             home, bound = known.upstream, True
         elif known is not None:
-            try:
-                held = await stack.enter_async_context(
-                    world.conversations.held(caller.tenant, asked.conversation)
-                )
-            except ConversationRefused as refused:
-                raise Stop(refused.refusal) from None
-    route = _route(world, caller, asked, home, bound=bound)
-    upstreams = {one.name: one for one in world.upstreams if one.name in route.names}
-    first = upstreams[route.names[0]]
+            held = await stack.enter_async_context(
+                world.conversations.held(caller.tenant, asked.conversation)
+            )
+    upstreams = world.route(caller, asked.api, asked.model, home=home, bound=bound)
+    route = tuple(upstreams)
+    first = upstreams[route[0]]
     if asked.background and not first.keeps_state:
-        raise Stop(refusals.no_background(first.name))
+        raise RequestRefused(refusals.no_background(first.name))
     await _check_references(world, caller, asked.items())
     said = parent.said if parent is not None and parent.continues else None
     if held is not None:
         said = held.raw_items
-    body, items = await _guarded(world, caller, asked, first, said)
+    waiting = open_calls(said) if said is not None else None
+    new = without_repetitions(asked.items(), waiting or ())
+    body, items = await _guarded(world, caller, asked, first, waiting=waiting, new=new)
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
         body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
-    added = _raw(asked, items)
-    if said is not None:
-        added = [added[n] for n in without_repetitions(items, said)]
-    if items is not asked.items():
+    if items is asked.items():
+        added = [asked.raw_item(n) for n in new[base.items :]]
+    else:
+        added = [msgspec.json.encode(item) for item in items]
         base = _Base()  # the guard changed it: it is kept whole
-    added = added[base.items :]
     return Prepared(
         asked=asked,
         route=route,
@@ -178,15 +167,10 @@ async def _parent(world: World, caller: Caller, asked: Asked) -> Kept | None:
     parent = await world.exchanges.exchange(caller.tenant, wanted)
     if parent is None and (
         world.config.unknown_chains == "refuse"
-        or await _is_anothers(world, caller, Name(Naming.RESPONSE, wanted))
+        or await world.is_anothers(caller, Name(Naming.RESPONSE, wanted))
     ):
-        raise Stop(refusals.previous_response_not_found(wanted))
+        raise RequestRefused(refusals.previous_response_not_found(wanted))
     return parent
-
-
-async def _is_anothers(world: World, caller: Caller, name: Name) -> bool:
-    """Does it belong to another key? The upstream would not ask."""
-    return bool(world.config.keys) and await world.exchanges.is_anothers(caller.tenant, name)
 
 
 async def _check_references(world: World, caller: Caller, items: Sequence[Wire]) -> None:
@@ -197,62 +181,50 @@ async def _check_references(world: World, caller: Caller, items: Sequence[Wire])
         name = item.get("id")
         if item.get("type") != "item_reference" or not isinstance(name, str):
             continue
-        if await _is_anothers(world, caller, Name(Naming.ITEM, name)):
-            raise Stop(refusals.item_not_found(name, n))
-
-
-def _route(world: World, caller: Caller, asked: Asked, home: str | None, *, bound: bool) -> Route:
-    route = routing.route(
-        [one.told for one in world.upstreams],
-        api=asked.api,
-        model=asked.model,
-        now=world.clock(),
-        allowed=caller.key.upstreams if caller.key is not None else None,
-        cooling={one.name: one.cooling_until for one in world.upstreams},
-        home=home,
-        bound=bound,
-    )
-    if not route.names:
-        raise Stop(refusals.no_such_model(asked.model))
-    return route
+        if await world.is_anothers(caller, Name(Naming.ITEM, name)):
+            raise RequestRefused(refusals.item_not_found(name, n))
 
 
 async def _guarded(
-    world: World, caller: Caller, asked: Asked, upstream: Reached, before: Sequence[bytes] | None
+    world: World,
+    caller: Caller,
+    asked: Asked,
+    upstream: Reached,
+    *,
+    waiting: Sequence[OpenCall] | None,
+    new: Sequence[int],
 ) -> tuple[bytes, list[Wire]]:
-    """The body and items to send: as the client sent them, or as the guard mended them. ``before``
-    is what was said right before them, where that is known."""
+    """The body and items to send: as the client sent them, or as the guard mended them. ``waiting``
+    are the calls that wait right before them, where that is known; ``new`` are the places of those
+    that do not only repeat them."""
     items = asked.items()
     mode = Guarding(caller.guard(upstream))
     if mode is Guarding.OFF:
         return asked.body, items
-    behind = open_calls(before) if before is not None else None
+    behind = [one.call for one in waiting] if waiting is not None else None
     seen = evidence.NOTHING
     if mode is Guarding.MEND:
         keys = evidence.wanted(items, open_calls=behind)
-        calls = _calls(keys, [*map(decoded, before or ()), *items])
+        calls = _calls(keys, [*(decoded(one.item) for one in waiting or ()), *items])
         if calls:
             found = await world.exchanges.outputs(caller.tenant, calls)
             seen = evidence.seen(map(decoded, found.values()), keys=keys)
-    kept = without_repetitions(items, before) if before is not None else range(len(items))
     result = guard.guarded(
-        [items[n] for n in kept],
+        [items[n] for n in new],
         mode=mode,
         anchored=asked.anchored,
         open_calls=behind,
         evidence=seen,
     )
-    for finding in result.findings:
-        world.metrics.guarded.labels(finding.code, mode.value).inc()
-        caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+    world.note_findings(caller, mode, result.findings)
     if result.refused:
-        raise Stop(refusals.not_whole(result.refused, asked.api))
+        raise RequestRefused(refusals.not_whole(result.refused, asked.api))
     if result.items is not None and result.origins is not None:
-        origins = [None if origin is None else kept[origin] for origin in result.origins]
+        origins = [None if origin is None else new[origin] for origin in result.origins]
         return rebuilt(asked, items=result.items, origins=origins), result.items
-    if mode is Guarding.MEND and len(kept) < len(items):
-        fewer = [items[n] for n in kept]
-        return rebuilt(asked, items=fewer, origins=list(kept)), fewer
+    if mode is Guarding.MEND and len(new) < len(items):
+        fewer = [items[n] for n in new]
+        return rebuilt(asked, items=fewer, origins=list(new)), fewer
     return asked.body, items
 
 
@@ -264,10 +236,3 @@ def _calls(keys: Sequence[str], items: Sequence[Wire]) -> dict[str, Wire]:
             if part.part is Part.CALL and part.key in keys and part.key is not None:
                 found[part.key] = item
     return found
-
-
-def _raw(asked: Asked, items: Sequence[Wire]) -> list[bytes]:
-    """The bytes of items, as they came where they are the client's."""
-    if items is asked.items():
-        return [asked.raw_item(n) for n in range(len(items))]
-    return [msgspec.json.encode(item) for item in items]

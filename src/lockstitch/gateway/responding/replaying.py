@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from lockstitch.core.continuation import Refuse, Replay, SettleFirst
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
@@ -34,6 +34,14 @@ class CannotReplay(LockstitchError):
         """What is not whole, where that is the reason."""
 
 
+class Sending(Struct, frozen=True):
+    """A request as it is sent."""
+
+    body: bytes
+    away: bool = False
+    """Was what belongs to another upstream left out?"""
+
+
 class Replaying:
     """Rebuilds requests of one tenant."""
 
@@ -43,9 +51,9 @@ class Replaying:
 
     async def behind(
         self, asked: Asked, items: Sequence[bytes], to: Reached, *, away: bool = False
-    ) -> bytes:
-        """The body of a request that named a response, with everything in its place. ``away``:
-        another upstream said something of the items."""
+    ) -> Sending:
+        """A request that named a response, with everything in its place. ``away``: another
+        upstream said something of the items."""
         assert asked.previous_response_id is not None
         try:
             path = await self._exchanges.path(self._tenant, asked.previous_response_id)
@@ -68,9 +76,9 @@ class Replaying:
         away = away or any(one.asked.upstream != to.name for one in path)
         return await self.whole(asked, chain.items(plan), to, away=away)
 
-    async def alone(self, asked: Asked, items: Sequence[bytes], to: Reached) -> bytes:
-        """The body of a request that holds everything itself, for an upstream that keeps nothing:
-        without what only names something that is kept elsewhere."""
+    async def alone(self, asked: Asked, items: Sequence[bytes], to: Reached) -> Sending:
+        """A request that holds everything itself, for an upstream that keeps nothing: without what
+        only names something that is kept elsewhere."""
         chain = Chain()
         try:
             chain.asked(items)
@@ -81,9 +89,11 @@ class Replaying:
             raise CannotReplay("The items are not whole.")
         return await self.whole(asked, chain.items(plan), to, away=False)
 
-    async def whole(self, asked: Asked, items: Sequence[Wire], to: Reached, *, away: bool) -> bytes:
-        """The body of a request with these items as all of its input. ``away``: another upstream
-        said some of them."""
+    async def whole(
+        self, asked: Asked, items: Sequence[Wire], to: Reached, *, away: bool
+    ) -> Sending:
+        """A request with these items as all of its input. ``away``: another upstream said some of
+        them."""
         known = await self._referred(items)
         try:
             if away:
@@ -94,13 +104,14 @@ class Replaying:
             raise CannotReplay(str(error), error.findings) from error
         except CannotTravel as error:
             raise CannotReplay(str(error)) from error
-        return rebuilt(
+        body = rebuilt(
             asked,
             items=sent,
             previous_response_id=None,
             conversation=None,
             store=UNSET if to.keeps_state else False,
         )
+        return Sending(body, away)
 
     async def _referred(self, items: Sequence[Wire]) -> dict[str, Wire]:
         """The items that others only refer to, as far as the journal has them."""

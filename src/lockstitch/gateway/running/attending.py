@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from pathlib import Path
 from socket import socket
 from ssl import SSLContext
 from typing import Any, Final
@@ -24,6 +23,7 @@ from lockstitch.gateway.running.orders import Drain, Orders, Reload, Stop
 from lockstitch.gateway.running.tls import renew, tls_context
 from lockstitch.gateway.watching import logs
 from lockstitch.store.contract import Store
+from lockstitch.store.data_folder import data_folder, made
 from lockstitch.store.opening import open_store
 
 OVERDUE_SECONDS: Final = 5.0
@@ -58,14 +58,7 @@ async def attend(
 async def opened_store(config: Config) -> Store:
     """The store; where it is the default one, with its folder."""
     if config.store == default_store(os.environ):
-        folder = Path(config.store.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as problem:
-            raise CannotServe(
-                f"{folder} cannot be made: {problem.strerror}. Choose where the journal is kept:"
-                " --store sqlite:///FILE"
-            ) from None
+        made(data_folder(os.environ))
     return await open_store(config.store)
 
 

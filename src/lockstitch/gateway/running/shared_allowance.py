@@ -68,11 +68,6 @@ class SharedAllowance(Allowance):
             else:
                 self._count(at, -1)
 
-    def running(self, key: Key) -> int:
-        with self._locked():
-            at = self._slot(key.name)
-            return super().running(key) if at is None else self._running(at)
-
     def keep_only(self, keys: Iterable[Key]) -> None:
         """Nothing to do: a name costs the same whether it is used or not."""
 

@@ -40,6 +40,14 @@ class Runs:
         self._ended[tenant, response] = log
         self._sizes[tenant, response] = log.size
         self._size += log.size
+        self._shrink()
+
+    def limit(self, most_bytes: int) -> None:
+        """Keep no more than this, from now on."""
+        self._most = most_bytes
+        self._shrink()
+
+    def _shrink(self) -> None:
         while self._size > self._most:
             self._forget(next(iter(self._ended)))
 

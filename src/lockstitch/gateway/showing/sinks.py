@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from aiohttp import web
 
@@ -11,7 +12,11 @@ from lockstitch.gateway.events import ERROR, TERMINAL, Heard, error_as_frame, wi
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Headers, Line
 from lockstitch.gateway.showing.streams import sse_of
-from lockstitch.gateway.wire import ClientSocket, ClientStream, Flow
+from lockstitch.gateway.wire import ClientSocket, ClientStream, Flow, Unwritable
+
+LAST_SECONDS: Final = 0.005
+"""The last event waits so long at most for the end of the body, to go out with it: both are there
+in the same turn of the loop, unless something else has to be written down first."""
 
 
 def _nothing() -> None:
@@ -38,50 +43,63 @@ class SseSink:
         self.when_lost: Callable[[], None] = _nothing
         """Called once if the client goes away before the end."""
         self.passes: Callable[[bytes], None] | None = None
+        self._head: tuple[int, Headers] | None = None
         self._client: ClientStream | None = None
         self._flow: Flow | None = None
         self._line: Line | None = None
-        self._early: list[bytes] = []
-        """What came while the head was on its way."""
-        self._beginning: asyncio.Task[None] | None = None
+        self._failure: Unwritable | None = None
+        self._last = b""
+        self._waits: asyncio.TimerHandle | None = None
         self._over = False
         self.gone = False
 
     def begin(self, status: int, headers: Headers) -> None:
-        self._beginning = asyncio.create_task(self._begin(status, headers))
-
-    async def _begin(self, status: int, headers: Headers) -> None:
-        first = b"".join(self._early)
-        self._early.clear()
-        try:
-            client = await ClientStream.begin(
-                self._request,
-                status,
-                to_client(headers, self._request_id),
-                first=first,
-                high_water=self._unread_bytes,
-                low_water=self._unread_bytes // 4,
-            )
-        except ConnectionError:
-            self._leave()
-            return
-        self._client = client
-        self._flow = Flow(client, self._leave, patience_seconds=self._unread_seconds)
-        if self._line is not None:
-            self._flow.follow(self._line)
-        if self._early:
-            client.write(b"".join(self._early))
-            self._early.clear()
-        if not self._over:
-            self.passes = client.passes()
+        """The head goes out with the first events."""
+        self._head = (status, headers)
 
     def show(self, block: bytes | None, events: Sequence[Heard]) -> None:
         if block is None:
             block = b"".join(sse_of(heard) for heard in events)
-        if self._client is not None:
+        if self._client is None:
+            if not self.gone:
+                self._begin(block)
+        elif self._waits is None and events and events[-1].event.type in TERMINAL:
+            self._last = block
+            loop = asyncio.get_running_loop()
+            self._waits = loop.call_later(LAST_SECONDS, self._write_last)
+        else:
+            self._write_last()
             self._client.write(block)
-        elif not self.gone:
-            self._early.append(block)
+
+    def _write_last(self) -> None:
+        if self._client is not None and self._last:
+            self._client.write(self._last)
+            self._last = b""
+
+    def _begin(self, first: bytes) -> None:
+        assert self._head is not None
+        status, headers = self._head
+        try:
+            client = ClientStream.begun(
+                self._request,
+                status,
+                to_client(headers, self._request_id),
+                first,
+                high_water=self._unread_bytes,
+                low_water=self._unread_bytes // 4,
+            )
+        except Unwritable as failure:
+            self._failure = failure
+            self.gone = True
+        except ConnectionError:
+            self._leave()
+        else:
+            self._client = client
+            self._flow = Flow(client, self._leave, patience_seconds=self._unread_seconds)
+            if self._line is not None:
+                self._flow.follow(self._line)
+            if not self._over:
+                self.passes = client.passes()
 
     def follow(self, line: Line) -> None:
         """This line fills it from now on: hold it back if the client does not read."""
@@ -97,22 +115,26 @@ class SseSink:
 
     async def finish(self) -> web.StreamResponse:
         """What the handler gives back to the server, once everything was shown."""
-        if self._beginning is not None:
-            await self._beginning
-        if self._flow is not None:
-            self._flow.stop()
+        if self._client is None and self._head is not None and not self.gone:
+            self._begin(b"")
+        if self._failure is not None:
+            raise self._failure
         self._line = self.passes = None
         self.when_lost = _nothing
-        if self._client is None:
+        if self._client is None or self._flow is None:
             return web.Response(status=499)  # nobody reads it
-        self._client.end()
+        if self._waits is not None:
+            self._waits.cancel()
+            self._waits = None
+        self._client.end(self._last)
+        self._last = b""
+        self._flow.stop()
         return self._client.response
 
     def _leave(self) -> None:
         if not self.gone:
             self.gone = True
             self.passes = None
-            self._early.clear()
             if self._line is not None and self._flow is not None:
                 self._flow.forget(self._line)
             if not self._over:

@@ -18,9 +18,11 @@ from lockstitch.gateway.events import (
     as_sse,
     error_as_event,
     lone,
+    number_of,
     without_stream_id,
 )
 from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.showing.passages import Passage, block_of
 
 
 class Sink(Protocol):
@@ -49,37 +51,64 @@ class Log:
     """The events of one response, as SSE, for who comes back."""
 
     def __init__(self) -> None:
-        self.blocks: list[bytes] | None = []
-        """None once it has grown too large to keep."""
-        self.size = 0
+        self.passage = Passage()
+        """What it has passed on belongs behind the blocks."""
+        self._blocks: list[bytes] | None = []
+        self._size = 0
         self.over = False
         self._followers: list[Callable[[bytes], None]] = []
 
+    @property
+    def blocks(self) -> list[bytes] | None:
+        """None once it has grown too large to keep."""
+        self._put_away()
+        return self._blocks
+
+    @property
+    def size(self) -> int:
+        self._put_away()
+        return self._size
+
+    @property
+    def followed(self) -> bool:
+        return bool(self._followers)
+
     def add(self, block: bytes) -> None:
-        if self.blocks is not None:
-            self.blocks.append(block)
-            self.size += len(block)
-            if self.size > LARGEST_LOG_BYTES:
-                self.drop()
+        self._put_away()
+        self._keep(block)
         if self._followers:
             for tell in tuple(self._followers):  # one may stop while it is told
                 tell(block)
 
     def end(self) -> None:
+        self._put_away()
         self.over = True
         followers, self._followers = self._followers, []
         for tell in followers:
             tell(b"")
 
+    def _put_away(self) -> None:
+        if self.passage.waiting:
+            for block in self.passage.put_away():
+                self._keep(block)
+
+    def _keep(self, block: bytes) -> None:
+        if self._blocks is not None:
+            self._blocks.append(block)
+            self._size += len(block)
+            if self._size > LARGEST_LOG_BYTES:
+                self.drop()
+
     def drop(self) -> None:
-        self.blocks = None
-        self.size = 0
+        self._blocks = None
+        self._size = 0
 
     def since(self, number: int) -> bytes | None:
         """The events behind this sequence number; None if they are not kept."""
-        if self.blocks is None:
+        blocks = self.blocks
+        if blocks is None:
             return None
-        block, events = Splitter().feed(b"".join(self.blocks))
+        block, events = Splitter().feed(b"".join(blocks))
         for heard in events:
             at = heard.event.sequence_number
             if isinstance(at, int) and at > number:
@@ -88,6 +117,8 @@ class Log:
 
     def follow(self, tell: Callable[[bytes], None]) -> Callable[[], None]:
         """Be told each further block, and an empty one at the end; what is returned stops it."""
+        self._put_away()
+        self.passage.close()
         self._followers.append(tell)
 
         def stop() -> None:
@@ -110,23 +141,29 @@ class Stream:
         self.begun = False
         """Has the head of the answer gone out?"""
         self._number = -1
-        self._passed: bytes | None = None
-        """The event that was passed on last, if its number was not looked at."""
         self.response: bytes = b""
         """The response as it was shown at its beginning."""
-        self.events = 0
+        self._events = 0
+        self._passage = log.passage if log is not None else Passage()
         self.broken: BaseException | None = None
         """Why what is held can never be shown."""
         self._held: deque[asyncio.Future[None] | tuple[bytes | None, Sequence[Heard]]] = deque()
         self._when_clear: asyncio.Future[None] | None = None
 
     @property
+    def events(self) -> int:
+        """How many events were shown."""
+        return self._events + self._passage.events
+
+    @property
     def number(self) -> int:
         """The sequence number that was shown last."""
-        if self._passed is not None:
-            heard, self._passed = lone(self._passed), None
+        passage = self._passage
+        last = passage.waiting[-1] if passage.waiting else passage.last
+        if last is not None:
+            heard = lone(block_of(last))
             if heard is not None:
-                self._number = _last_number((heard,), self._number)
+                return _last_number((heard,), self._number)
         return self._number
 
     def begin(self, status: int, headers: Headers) -> None:
@@ -143,28 +180,25 @@ class Stream:
             return
         self._out(block, events)
 
-    def pass_on(self, raw: bytes, block: bytes, *, framed: bool = False) -> bool:
-        """Show an event as it came, in its chunk or frame, if nothing is in its way. Was it shown?
-        ``block`` is the event as a block of lines."""
-        sink = self.sink
-        passes = sink.passes
+    def passage(self, *, framed: bool) -> Passage:
+        """The short way for events of a line that speaks so, open if nothing is in the way now."""
+        sink, log = self.sink, self.log
         if (
-            passes is None
-            or sink.framed is not framed
+            sink.framed is not framed
+            or log is None
+            or log.followed
             or self._held
             or self.broken is not None
             or self.shown is not Shown.MORE
         ):
-            return False
-        self.events += 1
-        self._passed = block
-        if self.log is not None:
-            self.log.add(block)
-        passes(raw)
-        return True
+            self._passage.close()
+        else:
+            self._passage.open(sink.passes)
+        return self._passage
 
     def hold(self, until: asyncio.Future[None]) -> None:
         """Show nothing more before this is done."""
+        self._passage.close()
         self._held.append(until)
         until.add_done_callback(self._release)
 
@@ -203,11 +237,12 @@ class Stream:
             self._when_clear.set_result(None)
 
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
-        self.events += len(events)
+        self._events += len(events)
         if events:
-            self._number, self._passed = _last_number(events, self.number), None
+            self._number = _last_number(events, self.number)
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
+            self._passage.last = None
         self.sink.show(block, events)
 
 
@@ -217,8 +252,8 @@ def _failure(done: asyncio.Future[None]) -> BaseException | None:
 
 def _last_number(events: Sequence[Heard], before: int) -> int:
     for heard in reversed(events):
-        number = heard.event.sequence_number
-        if isinstance(number, int):
+        number = number_of(heard)
+        if number is not None:
             return number
     return before
 

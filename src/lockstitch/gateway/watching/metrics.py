@@ -80,6 +80,12 @@ class Metrics:
             ("why",),
             registry=registry,
         )
+        self.realtime = Counter(
+            f"{PREFIX}realtime",
+            "Realtime events that did not just pass, by what was done.",
+            ("what",),
+            registry=registry,
+        )
         self.append_seconds = Histogram(
             f"{PREFIX}journal_append_seconds",
             "From handing records to the store until they are durable.",

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
-from typing import Final, Self
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Self, TypeVar
 
 from aiohttp import HttpVersion11, web
 from aiohttp.http import StreamWriter
@@ -25,6 +25,20 @@ _NO_BODY: Final = frozenset({204, 304})
 
 _RESET: Final = struct.pack("ii", 1, 0)
 """Close without waiting, which the system tells the other side as a reset."""
+
+
+T = TypeVar("T")
+
+
+def _at_once(steps: Coroutine[Any, Any, T]) -> T:
+    """What aiohttp does in a coroutine, and without waiting for anything."""
+    try:
+        steps.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    steps.close()
+    raise AssertionError("the head of an answer was waited for")
 
 
 class _Response(web.StreamResponse):
@@ -62,7 +76,20 @@ class ClientStream(Outlet):
         status: int,
         headers: Headers,
         *,
-        first: bytes = b"",
+        high_water: int = HIGH_WATER_BYTES,
+        low_water: int = LOW_WATER_BYTES,
+    ) -> Self:
+        """`begun`, before there is anything of the body."""
+        return cls.begun(request, status, headers, b"", high_water=high_water, low_water=low_water)
+
+    @classmethod
+    def begun(
+        cls,
+        request: web.BaseRequest,
+        status: int,
+        headers: Headers,
+        first: bytes,
+        *,
         high_water: int = HIGH_WATER_BYTES,
         low_water: int = LOW_WATER_BYTES,
     ) -> Self:
@@ -81,10 +108,10 @@ class ClientStream(Outlet):
         transport = request.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("The client went away before its answer began.")
-        writer = await response.prepare(request)
+        writer = _at_once(response.prepare(request))
         assert isinstance(writer, StreamWriter)
         if first and not silent:
-            await writer.write(first, drain=False)
+            _at_once(writer.write(first, drain=False))
         else:
             writer.send_headers()
         stream = cls(
@@ -110,10 +137,16 @@ class ClientStream(Outlet):
         None if it is not sent in chunks."""
         return self.put if self._chunked and not self._silent else None
 
-    def end(self) -> None:
-        """The body is whole. The connection can have its next request."""
+    def end(self, last: bytes = b"") -> None:
+        """The body is whole, with this last piece of it. The connection can have its next
+        request."""
         if self.ended:
             return
+        if last and self._chunked and not self._silent:
+            self.put(b"%x\r\n%b\r\n0\r\n\r\n" % (len(last), last))
+            self._writer.chunked = False  # its own end has been written
+        else:
+            self.write(last)
         self.ended = True
         self._writer.output_size += self.written  # what the access log shows
         if not self.gone:

@@ -72,6 +72,9 @@ class Flow:
         self._lost = None
         for line in list(self._lines):
             self.forget(line)
+        outlet = self._outlet
+        if (outlet.ended or outlet.gone) and not outlet.backlog:
+            self._let_go()
 
     def _pause(self) -> None:
         for line in self._lines:
@@ -99,9 +102,16 @@ class Flow:
             lost, self._lost = self._lost, None
             lost()
         if not backlog and (outlet.gone or outlet.ended):
-            self._timer = None
+            self._let_go()
         else:
             self._timer = asyncio.get_running_loop().call_later(self._watch_seconds, self._watch)
+
+    def _let_go(self) -> None:
+        """The outlet knows the flow, and the flow its outlet: apart, both are free at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._outlet.let_go()
 
     def __repr__(self) -> str:
         held = "paused" if self._outlet.full else "flowing"

@@ -11,9 +11,14 @@ from typing import Final, Protocol, cast
 
 from lockstitch.gateway.lines import Hearing, LineFailure
 from lockstitch.gateway.wire.http_answer import Answer, BadAnswer
+from lockstitch.gateway.wire.looks import looks_here
 
 LARGEST_JOINED_BYTES: Final = 64 * 1024
 """A head and a body up to this go out in one system call; a larger body is not copied."""
+
+SILENCE_LOOKS: Final = 10
+"""How often it is looked whether anything came, while silence is still allowed: bytes that come
+need not look at the clock, and silence is noticed a tenth too late at worst."""
 
 
 class Keeper(Protocol):
@@ -62,14 +67,17 @@ class HttpConnection(asyncio.Protocol):
     __slots__ = (
         "_answer",
         "_begun",
+        "_heard",
         "_heard_at",
         "_keeper",
         "_largest_head",
         "_line",
+        "_looks",
         "_loop",
         "_lost_because",
         "_name",
         "_pass",
+        "_passes",
         "_paused",
         "_silence",
         "_silence_seconds",
@@ -88,15 +96,19 @@ class HttpConnection(asyncio.Protocol):
         self._silence_seconds = silence_seconds
         self._largest_head = largest_head
         self._loop = asyncio.get_running_loop()
+        self._looks = looks_here()
         self._transport: asyncio.Transport | None = None
         self._line: HttpLine | None = None
         self._answer: Answer | None = None
         self._pass: Callable[[bytes], bool] | None = None
         """Takes bytes that begin with a chunk, if they are one that can go on as it is."""
+        self._passes: Callable[[bytes], bool] | None = None
+        """The same, where what comes next begins with a chunk and nothing waits before it."""
         self._begun = False
         self._wrong: BadAnswer | None = None
         self._lost_because: str | None = None
         self._paused = False
+        self._heard = False
         self._heard_at = 0.0
         self._unsent_bytes = 0
         self._silence: asyncio.TimerHandle | None = None
@@ -124,12 +136,13 @@ class HttpConnection(asyncio.Protocol):
             transport.write(body)
         self._heard_at = self._loop.time()
         self._unsent_bytes = transport.get_write_buffer_size()
-        self._silence = self._loop.call_later(self._silence_seconds, self._check_silence)
+        self._check_silence_in(self._silence_seconds)
         return line
 
     def pause(self) -> None:
         if not self._paused:
             self._paused = True
+            self._passes = None
             # Also without a connection: what came before it was lost may not have been told.
             if self.usable:
                 cast("asyncio.Transport", self._transport).pause_reading()
@@ -164,19 +177,16 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        self._heard = True
+        if not self._looks.looked:
+            self._looks.look()
+        passes = self._passes
+        if passes is not None and passes(data):
+            return
         line, answer = self._line, self._answer
         if line is None or answer is None:
             # Nobody asked: a server's word that it closes, or a second answer to the last request.
             self.abort()
-            return
-        self._heard_at = self._loop.time()
-        if (
-            answer.between_chunks
-            and self._pass is not None
-            and not self._paused
-            and not answer.pieces
-            and self._pass(data)
-        ):
             return
         if self._wrong is None:
             try:
@@ -184,6 +194,9 @@ class HttpConnection(asyncio.Protocol):
             except BadAnswer as error:
                 self._wrong = error
         self._tell()
+        if self._line is line:
+            all_told = answer.between_chunks and not self._paused and not answer.pieces
+            self._passes = self._pass if all_told else None
 
     def _tell(self) -> None:
         """Tell what has come and was not told yet."""
@@ -265,7 +278,8 @@ class HttpConnection(asyncio.Protocol):
         line, answer = self._line, self._answer
         assert line is not None, "nothing is under way"
         assert answer is not None
-        self._line = self._answer = self._wrong = self._pass = line.connection = None
+        self._line = self._answer = self._wrong = line.connection = None
+        self._pass = self._passes = None
         answer.close()
         if self._silence is not None:
             self._silence.cancel()
@@ -292,7 +306,8 @@ class HttpConnection(asyncio.Protocol):
             return
         now = self._loop.time()
         unsent = transport.get_write_buffer_size()
-        if self._paused or unsent < self._unsent_bytes:
+        if self._heard or self._paused or unsent < self._unsent_bytes:
+            self._heard = False
             self._heard_at = now
         self._unsent_bytes = unsent
         left = self._heard_at + self._silence_seconds - now
@@ -300,7 +315,11 @@ class HttpConnection(asyncio.Protocol):
             says = f"said nothing for {self._silence_seconds:g} seconds"
             self._broke(says, timed_out=True)
         else:
-            self._silence = self._loop.call_later(left, self._check_silence)
+            self._check_silence_in(left)
+
+    def _check_silence_in(self, seconds: float) -> None:
+        seconds = min(seconds, self._silence_seconds / SILENCE_LOOKS)
+        self._silence = self._loop.call_later(seconds, self._check_silence)
 
     def __repr__(self) -> str:
         state = "busy" if self._line else "idle" if self.usable else "closed"

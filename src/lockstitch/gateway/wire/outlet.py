@@ -29,6 +29,7 @@ class Outlet:
         "_drain",
         "_full",
         "_high_water",
+        "_look_at",
         "_transport",
         "_waiting",
         "ended",
@@ -56,6 +57,8 @@ class Outlet:
         """Nothing more will be written."""
         self.written = 0
         """Bytes that the transport got from here, taken by the client or not."""
+        self._look_at = 0
+        """Before so many were written it cannot be full."""
         self.when_full: Callable[[], None] = _nothing
         """Called when more than the high-water mark waits for the client."""
         self.when_drained: Callable[[], None] = _nothing
@@ -81,18 +84,24 @@ class Outlet:
             return
         transport.write(data)
         self.written += len(data)
-        if not self._full and transport.get_write_buffer_size() > self._high_water:
-            self._fill()
+        if self.written > self._look_at:
+            self.check()
 
     def check(self) -> None:
         """Look how much waits, where something was written past this."""
-        if not self._full and self.backlog > self._high_water:
+        room = self._high_water - self.backlog
+        self._look_at = self.written + max(room, 0)
+        if room < 0 and not self._full:
             self._fill()
 
     def _fill(self) -> None:
         self._full = True
         self._waiting = asyncio.get_running_loop().create_task(self._wait_until_drained())
         self.when_full()
+
+    def let_go(self) -> None:
+        """Tell nobody any more how full it is."""
+        self.when_full = self.when_drained = _nothing
 
     def abort(self) -> None:
         """Break the connection, whatever still waits in it."""

@@ -9,6 +9,7 @@ import contextlib
 import re
 import ssl as tls
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import picows
@@ -17,6 +18,7 @@ from msgspec import Struct
 from lockstitch.gateway.lines import Headers, LineFailure
 from lockstitch.gateway.wire.frames import LARGEST_REASON_BYTES
 from lockstitch.gateway.wire.heads import HOP_BY_HOP, base_of, own_target, written
+from lockstitch.gateway.wire.looks import looks_here
 
 _OURS: Final = HOP_BY_HOP | {
     "accept-encoding",
@@ -53,7 +55,8 @@ class SocketLimits(Struct, frozen=True, kw_only=True):
     largest_message_bytes: int = 64 * 1024 * 1024
     """A completed response holds everything that the model said. Longer ones end the connection."""
     ping_seconds: float = 20.0
-    """Without a frame before we ask whether anybody is there."""
+    """Without a frame before we ask whether anybody is there; at most twice as long, because a
+    frame does not look at the clock."""
     pong_seconds: float = 30.0
     """For the answer to that. A large frame may be in front of it."""
 
@@ -89,6 +92,7 @@ class UpstreamSocket(picows.WSListener):
         self._hearing: SocketHearing | None = hearing
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._looks = looks_here()
         self._transport: picows.WSTransport | None = None
         self._parts: list[bytes] = []
         self._parts_bytes = 0
@@ -97,7 +101,12 @@ class UpstreamSocket(picows.WSListener):
         self._paused = True
         self._held: deque[bytes] = deque()
         """Frames that came out of the same read as the one at which we were paused."""
-        self._heard_at = self._loop.time()
+        self._pass: Callable[[bytes], bool] | None = None
+        """Takes a message, if it is one that nothing follows from."""
+        self._passes: Callable[[bytes], bool] | None = None
+        """The same, where nothing is in the way."""
+        self._heard = False
+        """Since it was looked at last."""
         self._pinged = False
         self._watch: asyncio.TimerHandle | None = None
         self._end: tuple[int, str] | None = None
@@ -123,10 +132,20 @@ class UpstreamSocket(picows.WSListener):
             raise LineFailure("The WebSocket to the upstream is closed. Open another.", sent=False)
         self._transport.send(picows.WSMsgType.TEXT, text)
 
+    def pass_to(self, take: Callable[[bytes], bool] | None) -> None:
+        """Ask this first whether it takes a message; what it does not take is told as ever."""
+        self._pass = take
+        self._open_or_close()
+
+    def _open_or_close(self) -> None:
+        blocked = self._paused or self._held or self._in_parts or self._end is not None
+        self._passes = None if blocked or self._hearing is None else self._pass
+
     def pause(self) -> None:
         """Read no more for now, and tell nothing more until `resume`."""
         if not self._paused:
             self._paused = True
+            self._passes = None
             if self._transport is not None and self.usable:
                 self._transport.underlying_transport.pause_reading()
 
@@ -134,8 +153,7 @@ class UpstreamSocket(picows.WSListener):
         if self._paused:
             self._paused = False
             # Nothing could be heard meanwhile.
-            self._heard_at = self._loop.time()
-            self._pinged = False
+            self._heard = True
             if self._transport is not None and not self._transport.is_disconnected:
                 self._transport.underlying_transport.resume_reading()
             # Not from inside of the caller's own call. Frames that come before it are behind these.
@@ -143,14 +161,14 @@ class UpstreamSocket(picows.WSListener):
 
     def leave(self) -> None:
         """Nobody listens any more: break the connection."""
-        self._hearing = None
+        self._hearing = self._passes = None
         self._stop_watching()
         if self._transport is not None:
             self._transport.disconnect(graceful=False)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye, and wait for the upstream to have heard it; not long."""
-        self._hearing = None
+        self._hearing = self._passes = None
         self._stop_watching()
         transport = self._transport
         if transport is None or transport.is_disconnected:
@@ -170,12 +188,12 @@ class UpstreamSocket(picows.WSListener):
             # Left before it was there.
             transport.disconnect(graceful=False)
             return
-        self._heard_at = self._loop.time()
         self._watch = self._loop.call_later(self._limits.ping_seconds, self._check)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        self._heard_at = self._loop.time()
-        self._pinged = False
+        self._heard = True
+        if not self._looks.looked:
+            self._looks.look()
         hearing = self._hearing
         if hearing is None or self._end is not None:
             if frame.msg_type == picows.WSMsgType.CLOSE:
@@ -185,6 +203,9 @@ class UpstreamSocket(picows.WSListener):
             self._refuse(1002, "a frame has bits of an extension that was not agreed on")
         elif frame.msg_type == _TEXT and frame.fin and not self._in_parts:
             payload = frame.get_payload_as_bytes()
+            passes = self._passes
+            if passes is not None and passes(payload):
+                return
             if self._paused or self._held:
                 self._held.append(payload)
             else:
@@ -221,6 +242,7 @@ class UpstreamSocket(picows.WSListener):
                 self._held.clear()
                 self._refuse(1011, "whoever listens failed")
                 raise
+        self._open_or_close()
         if self._lost and self._end is not None and not self._paused:
             hearing, self._hearing = self._hearing, None
             if hearing is not None:
@@ -235,6 +257,7 @@ class UpstreamSocket(picows.WSListener):
                 self._refuse(1002, "a message began inside of another")
                 return
             self._in_parts = True
+            self._passes = None
             self._part(frame)
         elif kind == picows.WSMsgType.CONTINUATION:
             if self._in_parts:
@@ -267,11 +290,12 @@ class UpstreamSocket(picows.WSListener):
         self._parts.clear()
         self._parts_bytes = 0
         self._in_parts = False
+        self._open_or_close()
 
     def _refuse(self, code: int, why: str) -> None:
         """The upstream broke a rule: nothing behind it can be trusted."""
-        self._forget_parts()
         self._end = (code, f"The gateway refused the upstream's frames: {why}.")
+        self._forget_parts()
         self._say_goodbye(code, why)
         if self._transport is not None:
             self._transport.disconnect()
@@ -288,11 +312,9 @@ class UpstreamSocket(picows.WSListener):
         if transport is None or self._hearing is None:
             return
         limits = self._limits
-        now = self._loop.time()
-        left = self._heard_at + limits.ping_seconds - now
-        if self._paused or left > 0:
-            self._pinged = False
-            left = max(left, limits.ping_seconds if self._paused else 0.0)
+        left = limits.ping_seconds
+        if self._heard or self._paused:
+            self._heard = self._pinged = False
         elif self._pinged:
             self._end = (ABNORMAL, f"No answer to a ping within {limits.pong_seconds:g} seconds.")
             transport.disconnect(graceful=False)

@@ -1,10 +1,8 @@
 """What PostgreSQL says went wrong, told as an error of the store: what, to what, and what to do.
 
-No message holds a password; `public_url` takes it out of a URL."""
+No message holds a password: a URL comes here without one (`urls`)."""
 
 from __future__ import annotations
-
-import re
 
 import asyncpg
 
@@ -32,15 +30,6 @@ _OF_THE_SERVER = (
     asyncpg.IndexCorruptedError,
 )
 _DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.UndefinedTableError)
-
-# From the first colon behind the scheme to the last @: a password may hold what it should not.
-_PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):.*@", re.DOTALL)
-_PASSWORD_OPTION = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?", re.IGNORECASE)
-
-
-def public_url(url: str) -> str:
-    """The URL without its password."""
-    return _PASSWORD_OPTION.sub("", _PASSWORD.sub(r"\1@", url)).rstrip("?&")
 
 
 def fails_alone(error: Exception) -> bool:

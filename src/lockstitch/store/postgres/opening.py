@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 import asyncpg
 
-from lockstitch.store.postgres.errors import FAILURES, opening_failed, public_url
+from lockstitch.store.postgres.errors import FAILURES, opening_failed
 from lockstitch.store.postgres.pool import Connection, Pool
+from lockstitch.store.urls import public_url
 
 CONNECT_SECONDS = 10
 """A server that has not answered by then is taken for one that is not there."""

@@ -43,7 +43,7 @@ class Columns:
                 bodies.append(body)
 
     def of_records(self) -> list[Any]:
-        """As the statement `append` takes them: place, seq, at, payload, body, digest, names."""
+        """As `write_records` takes them: place, seq, at, payload, body, digest, names."""
         return [
             numbers(self.places),
             numbers(self.seqs),
@@ -76,6 +76,11 @@ def _in_full(names: Sequence[Name]) -> str | None:
 def numbers(column: list[int]) -> str:
     """An array of them, written out: the driver is slow with every element of an array."""
     return f"{{{str(column)[1:-1]}}}"
+
+
+def truths(column: Sequence[bool]) -> str:
+    """The same for what is so, or not."""
+    return f"{{{','.join('t' if one else 'f' for one in column)}}}"
 
 
 def _texts(column: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """A store in a PostgreSQL database: the door. Many processes can share it.
 
-Appends go to `writer` in groups; claims are in `claims`, the tables and their
+Appends and beginnings go to `writer` in groups; claims are in `claims`, the tables and their
 migrations in `schema`, every statement in `sql`."""
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from lockstitch.store.postgres import claims
 from lockstitch.store.postgres.errors import (
     FAILURES,
     opening_failed,
-    public_url,
     reading_failed,
     writing_failed,
 )
@@ -29,10 +28,11 @@ from lockstitch.store.postgres.rows import Columns, name_key, record_of
 from lockstitch.store.postgres.schema import check_schema
 from lockstitch.store.postgres.text import key, next_after, original
 from lockstitch.store.postgres.writer import Writer
+from lockstitch.store.urls import public_url
 
 CONNECTIONS = 8
-"""The most connections for everything but appends, which have one of their own: they must not
-wait behind readers."""
+"""The most connections for everything but groups of writes, which have one of their own: they must
+not wait behind readers."""
 
 CLAIM_POLL_SECONDS = 0.05
 """How often a conversation that is held is looked at again."""
@@ -110,14 +110,36 @@ class PostgresStore:
                 connection, self._url, conversation, owner=owner, seconds=seconds
             )
 
-    def _take_back(self, attempt: asyncio.Task[Claim]) -> None:
+    async def begin(
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        *,
+        owner: str,
+        seconds: float,
+        release: bool = False,
+    ) -> Claim | None:
+        self._check_open()
+        attempt = self._writer.begin(
+            conversation, records, owner=owner, seconds=seconds, release=release
+        )
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            self._take_back(attempt)
+            raise
+
+    def _take_back(self, attempt: asyncio.Future[Claim] | asyncio.Future[Claim | None]) -> None:
         """A claim that nobody heard of would keep everybody out until it ran out."""
 
         async def take_back() -> None:
             await asyncio.wait([attempt])
-            if not attempt.cancelled() and attempt.exception() is None:
+            if attempt.cancelled() or attempt.exception() is not None:
+                return
+            claim = attempt.result()
+            if claim is not None:
                 async with self._writing(closing=True) as connection:
-                    await claims.release(connection, attempt.result())
+                    await claims.release(connection, claim)
 
         task = asyncio.create_task(take_back())
         self._taking_back.add(task)
@@ -133,9 +155,11 @@ class PostgresStore:
 
     # Records
 
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
         self._check_open()
-        await self._writer.append(claim, after, records)
+        await self._writer.append(claim, after, records, release=release)
 
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:
         columns = Columns([0] * len(records), records)

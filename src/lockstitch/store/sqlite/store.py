@@ -118,27 +118,14 @@ class SqliteStore:
             wait -= pause
             await self._sleep(pause)
 
-    async def renew(self, claim: Claim, *, seconds: float) -> None:
-        await self._do(lambda writing: writing.renew(claim, seconds))
-
-    async def release(self, claim: Claim) -> None:
-        await self._do(lambda writing: writing.release(claim))
-
-    # Records
-
-    async def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
-        await self._do(lambda writing: writing.append(claim, after, records))
-
-    # The same in one transaction, for what is written by one process, once
-
-    async def begin_conversation(
+    async def begin(
         self,
         conversation: str,
         records: Sequence[Record],
         *,
         owner: str,
         seconds: float,
-        last: bool,
+        release: bool = False,
     ) -> Claim | None:
         self._check_open()
 
@@ -147,12 +134,24 @@ class SqliteStore:
                 writing.release(claim)
 
         return await self._writer.do_or_undo(
-            lambda writing: writing.begin_conversation(conversation, owner, seconds, records, last),
+            lambda writing: writing.begin_conversation(
+                conversation, records, owner, seconds, release
+            ),
             undo,
         )
 
-    async def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
-        await self._do(lambda writing: writing.append_last(claim, after, records))
+    async def renew(self, claim: Claim, *, seconds: float) -> None:
+        await self._do(lambda writing: writing.renew(claim, seconds))
+
+    async def release(self, claim: Claim) -> None:
+        await self._do(lambda writing: writing.release(claim))
+
+    # Records
+
+    async def append(
+        self, claim: Claim, after: int, records: Sequence[Record], *, release: bool = False
+    ) -> None:
+        await self._do(lambda writing: writing.append(claim, after, records, release))
 
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:
         await self._do(lambda writing: writing.replace(conversation, records))

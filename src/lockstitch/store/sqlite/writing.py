@@ -137,16 +137,19 @@ class Writing:
         return Claim(conversation, owner, token, head.length)
 
     def begin_conversation(
-        self, conversation: str, owner: str, seconds: float, records: Sequence[Record], last: bool
+        self,
+        conversation: str,
+        records: Sequence[Record],
+        owner: str,
+        seconds: float,
+        release: bool,
     ) -> Claim | None:
-        """Claim a conversation that is new, and append its first records; ``last``: they are all.
-        None, and nothing is done, if there is one of that name."""
+        """Claim one that is new, and append its first records; None if there is one already."""
         if self._head(conversation) is not None:
             return None
+        self._check_step(conversation, 0, 0, records)  # before it begins
         claim = self.claim(conversation, owner, seconds)
-        self.append(claim, 0, records)
-        if last:
-            self.release(claim)
+        self.append(claim, 0, records, release)
         return claim
 
     def renew(self, claim: Claim, seconds: float) -> None:
@@ -188,21 +191,14 @@ class Writing:
 
     # Records
 
-    def append(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
+    def append(
+        self, claim: Claim, after: int, records: Sequence[Record], release: bool = False
+    ) -> None:
         """Check an append, and have it written with the others of the group."""
         head = self._heads.get(claim.conversation)
         if head is None or head.token != claim.token:
             head = self._held(claim)
-        seq, in_step = after, head.length == after
-        for record in records:
-            seq += 1
-            in_step = in_step and record.seq == seq
-        if not in_step:
-            raise OutOfStep(
-                f"Conversation {claim.conversation!r} in {self._url} has {head.length} records;"
-                f" the writer meant to append {len(records)} behind {after}. Nothing was written."
-                " Read what is there, and append behind it."
-            )
+        self._check_step(claim.conversation, head.length, after, records)
         for record in records:
             names = written = None
             at = record.at
@@ -218,11 +214,23 @@ class Writing:
             self._records.append(
                 (head.id, record.seq, at, written, record.payload, body, large, names)
             )
-        head.length = seq
+        head.length = after + len(records)
+        if release:
+            self.release(claim)
 
-    def append_last(self, claim: Claim, after: int, records: Sequence[Record]) -> None:
-        self.append(claim, after, records)
-        self.release(claim)
+    def _check_step(
+        self, conversation: str, length: int, after: int, records: Sequence[Record]
+    ) -> None:
+        seq, in_step = after, length == after
+        for record in records:
+            seq += 1
+            in_step = in_step and record.seq == seq
+        if not in_step:
+            raise OutOfStep(
+                f"Conversation {conversation!r} in {self._url} has {length} records; the writer"
+                f" meant to append {len(records)} behind {after}. Nothing was written. Read what"
+                " is there, and append behind it."
+            )
 
     def replace(self, conversation: str, records: Sequence[Record]) -> None:
         self.flush()

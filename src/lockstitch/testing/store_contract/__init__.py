@@ -8,6 +8,7 @@ from inspect import getmembers, iscoroutinefunction
 from types import ModuleType
 
 from lockstitch.testing.store_contract import (
+    beginning,
     claiming,
     closing,
     finding,
@@ -32,7 +33,7 @@ def _checks(module: ModuleType) -> list[Check]:
 
 CHECKS: tuple[Check, ...] = tuple(
     check
-    for module in (keeping, claiming, finding, forgetting, sharing, closing)
+    for module in (keeping, claiming, beginning, finding, forgetting, sharing, closing)
     for check in _checks(module)
 )
 """What every store promises; a check is named for its promise."""

@@ -69,6 +69,7 @@ async def _list(store: Store, claim: Claim) -> list[Summary]:
 
 _USES: tuple[Callable[[Store, Claim], Awaitable[object]], ...] = (
     lambda store, claim: store.claim("b", owner="late", seconds=1),
+    lambda store, claim: store.begin("b", several(1, 1), owner="late", seconds=1),
     lambda store, claim: store.renew(claim, seconds=1),
     lambda store, claim: store.release(claim),
     lambda store, claim: store.append(claim, 1, several(2, 2)),

@@ -34,6 +34,30 @@ async def what_was_written_is_there_when_it_is_opened_again(opened: Opened) -> N
         assert [(one.conversation, one.seq) for one in await store.find(name)] == [("a", 4)]
 
 
+async def what_was_begun_is_there_when_it_is_opened_again(opened: Opened) -> None:
+    async with opened() as store:
+        held = await store.begin("a", several(1, 2), owner="one", seconds=LONG_SECONDS)
+        await store.begin("b", several(1, 3), owner="one", seconds=LONG_SECONDS, release=True)
+    assert held is not None
+    async with opened() as store, opened() as other:
+        assert await contents(store, "b") == several(1, 3)
+        await refused(ConversationBusy, claimed(other, "a"))
+        assert await other.begin("a", several(1, 1), owner="x", seconds=LONG_SECONDS) is None
+        await store.append(held, 2, several(3, 3), release=True)
+        assert (await claimed(other, "a")).length == 3
+
+
+async def of_two_processes_that_begin_one_conversation_one_does(opened: Opened) -> None:
+    async with opened() as one, opened() as other:
+        for n in range(8):
+            found = await asyncio.gather(
+                one.begin(f"{n}", several(1, 2), owner="one", seconds=LONG_SECONDS),
+                other.begin(f"{n}", several(1, 2), owner="other", seconds=LONG_SECONDS),
+            )
+            assert sum(claim is not None for claim in found) == 1
+            assert await contents(one, f"{n}") == several(1, 2)
+
+
 async def what_an_append_wrote_is_seen_by_others_at_once(opened: Opened) -> None:
     async with opened() as writer, opened() as reader:
         claim = await filled(writer, "a", 2)

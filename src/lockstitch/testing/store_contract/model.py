@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    multiple,
     rule,
 )
 
@@ -95,6 +96,25 @@ class StoreMachine(RuleBasedStateMachine):
         self._held[conversation] = claim
         return claim
 
+    @rule(target=claims, conversation=_CONVERSATIONS, drafts=_DRAFTS, release=st.booleans())
+    def begin_with(self, conversation: str, drafts: list[Record], release: bool) -> Any:
+        records = _placed(drafts, 0)
+        claim: Claim | None = self._do(
+            self._store.begin(
+                conversation, records, owner="model", seconds=LONG_SECONDS, release=release
+            )
+        )
+        assert (claim is None) is (conversation in self._kept)
+        if claim is None:
+            return multiple()
+        assert claim.token > self._newest_token
+        self._newest_token = claim.token
+        self._kept[conversation] = []
+        self._keep(conversation, records)
+        if not release:
+            self._held[conversation] = claim
+        return claim
+
     @rule(target=claims, conversation=_CONVERSATIONS)
     def take_over(self, conversation: str) -> Claim:
         holder = self._held.pop(conversation, None)
@@ -122,20 +142,24 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Writing
 
-    @rule(claim=claims, drafts=_DRAFTS)
-    def append(self, claim: Claim, drafts: list[Record]) -> None:
+    @rule(claim=claims, drafts=_DRAFTS, release=st.booleans())
+    def append(self, claim: Claim, drafts: list[Record], release: bool) -> None:
         after = len(self._kept.get(claim.conversation, []))
         records = _placed(drafts, after)
-        work = self._store.append(claim, after, records)
+        work = self._store.append(claim, after, records, release=release)
         if not self._is_held(claim):
             self._refused(ClaimLost, work)
             return
         self._do(work)
-        self._kept[claim.conversation] += records
+        self._keep(claim.conversation, records)
+        if release:
+            del self._held[claim.conversation]
+
+    def _keep(self, conversation: str, records: list[Record]) -> None:
+        self._kept[conversation] += records
         for record in records:
             for name in record.names:
-                where = Found(claim.conversation, record.seq)
-                self._found.setdefault(name, []).insert(0, where)
+                self._found.setdefault(name, []).insert(0, Found(conversation, record.seq))
 
     @rule(claim=claims, drafts=_DRAFTS, off=st.sampled_from([-2, -1, 1, 2]))
     def append_out_of_step(self, claim: Claim, drafts: list[Record], off: int) -> None:

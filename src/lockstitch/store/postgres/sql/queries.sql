@@ -55,11 +55,11 @@ UPDATE lockstitch.conversations
 SET owner = NULL, token = NULL, held_until = NULL
 WHERE key = $1 AND token = $2;
 
--- name: append
--- A whole group of appends: what is in step is moved on, and its records are kept; the rest is
--- left alone. The arrays are in the order of names, which most plans follow when they lock rows.
--- What no record has may be left out: unnest fills up with NULL.
--- The character U+0001 and a comma are in no name.
+-- name: write_appends
+-- A whole group of writes is one statement, put together of parts; one that is left out costs
+-- nothing. This part comes first, then one of `write_onward` and `write_begun`, then the records.
+-- Appends: what is in step is moved on, and its records are kept; the rest is left alone. The
+-- arrays are in the order of names, which most plans follow when they lock rows.
 WITH this AS MATERIALIZED (
     SELECT
         extract(epoch FROM clock_timestamp())::double precision AS now,
@@ -68,46 +68,94 @@ WITH this AS MATERIALIZED (
 moved AS (
     UPDATE lockstitch.conversations AS c
     SET length = w.length,
-        changed = CASE WHEN w.length > w.after THEN (SELECT now FROM this) ELSE c.changed END
-    FROM unnest($1::text[], $2::text::bigint[], $3::text::bigint[], $4::text::bigint[])
+        changed = CASE WHEN w.length > w.after THEN (SELECT now FROM this) ELSE c.changed END,
+        owner = CASE WHEN w.release THEN NULL ELSE c.owner END,
+        token = CASE WHEN w.release THEN NULL ELSE c.token END,
+        held_until = CASE WHEN w.release THEN NULL ELSE c.held_until END
+    FROM unnest(
+        $1::text[], $2::text::bigint[], $3::text::bigint[], $4::text::bigint[],
+        $5::text::boolean[]
+    )
         WITH ORDINALITY
-        AS w (key, token, after, length, place)
+        AS w (key, token, after, length, release, place)
     WHERE c.key = w.key AND c.token = w.token AND c.length = w.after
-    RETURNING c.id, w.place
+    RETURNING c.id, w.place, w.token
+)
+
+-- name: write_onward
+-- A group of nothing but appends.
+, written AS (SELECT id, place, token FROM moved)
+
+-- name: write_begun
+-- Conversations that begin; where there is one of that name nothing is done. Their places are
+-- behind those of the appends.
+, new AS MATERIALIZED (
+    SELECT
+        b.key, b.name, b.owner, b.seconds, b.length, b.release,
+        cardinality($1::text[]) + b.nth AS place,
+        nextval('lockstitch.tokens') AS token
+    FROM unnest(
+        $19::text[], $20::text[], $21::text[], $22::double precision[],
+        $23::text::bigint[], $24::text::boolean[]
+    )
+        WITH ORDINALITY
+        AS b (key, name, owner, seconds, length, release, nth)
 ),
-kept AS (
+begun AS (
+    INSERT INTO lockstitch.conversations (
+        key, name, length, created, changed, owner, token, held_until
+    )
+    SELECT
+        new.key, new.name, new.length, this.now, this.now,
+        CASE WHEN new.release THEN NULL ELSE new.owner END,
+        CASE WHEN new.release THEN NULL ELSE new.token END,
+        CASE WHEN new.release THEN NULL ELSE this.now + new.seconds END
+    FROM new, this
+    ON CONFLICT (key) DO NOTHING
+    RETURNING id, key
+),
+written AS (
+    SELECT id, place, token FROM moved
+    UNION ALL
+    SELECT begun.id, new.place, new.token FROM begun JOIN new ON new.key = begun.key
+)
+
+-- name: write_records
+-- What no record has may be left out: unnest fills up with NULL.
+-- The character U+0001 and a comma are in no name.
+, kept AS (
     INSERT INTO lockstitch.records (
         conversation, seq, at, payload, body, digest,
         first_name, second_name, other_names, long_names, group_number
     )
     SELECT
-        m.id, r.seq, coalesce(r.at, (SELECT now FROM this)), r.payload, r.body, r.digest,
+        w.id, r.seq, coalesce(r.at, (SELECT now FROM this)), r.payload, r.body, r.digest,
         r.first_name, r.second_name,
         string_to_array(r.other_names, E'\x01,'), string_to_array(r.long_names, E'\x01,'),
         (SELECT number FROM this)
     FROM unnest(
-        $5::text::bigint[], $6::text::bigint[],
-        $7::double precision[], $8::bytea[], $9::bytea[], $10::bytea[],
-        string_to_array($11, E'\x01,', ''), string_to_array($12, E'\x01,', ''),
-        $13::text[], $14::text[]
+        $6::text::bigint[], $7::text::bigint[],
+        $8::double precision[], $9::bytea[], $10::bytea[], $11::bytea[],
+        string_to_array($12, E'\x01,', ''), string_to_array($13, E'\x01,', ''),
+        $14::text[], $15::text[]
     ) AS r (
         place, seq, at, payload, body, digest, first_name, second_name, other_names, long_names
     )
-    JOIN moved AS m ON m.place = r.place
+    JOIN written AS w ON w.place = r.place
 )
 
--- name: append_large_bodies
--- It costs nothing where it is left out.
+-- name: write_large_bodies
 , kept_apart AS (
     INSERT INTO lockstitch.bodies (conversation, digest, body)
-    SELECT m.id, b.digest, b.body
-    FROM unnest($15::bigint[], $16::bytea[], $17::bytea[]) AS b (place, digest, body)
-    JOIN moved AS m ON m.place = b.place
+    SELECT w.id, b.digest, b.body
+    FROM unnest($16::bigint[], $17::bytea[], $18::bytea[]) AS b (place, digest, body)
+    JOIN written AS w ON w.place = b.place
     ON CONFLICT DO NOTHING
 )
 
--- name: append_outcome
-SELECT coalesce(array_agg(place), '{}') FROM moved;
+-- name: write_outcome
+SELECT coalesce(array_agg(place), '{}') AS places, coalesce(array_agg(token), '{}') AS tokens
+FROM written;
 
 -- name: extent
 SELECT id, length FROM lockstitch.conversations WHERE key = $1;

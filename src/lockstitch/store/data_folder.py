@@ -1,4 +1,4 @@
-"""The folder in which a user's programs keep what must last."""
+"""The folder in which a user's programs keep what must last, and ours in it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from lockstitch.store.errors import CannotOpen
+
 
 def data_folder(environment: Mapping[str, str], *, platform: str = sys.platform) -> Path:
-    """Ours in it; it may not be there yet."""
+    """Ours; it may not be there yet."""
     return _every_program(environment, platform) / "lockstitch"
+
+
+def made(folder: Path) -> Path:
+    """The folder, which is there now, and for nobody else. Raises `CannotOpen`."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CannotOpen(
+            f"{folder} cannot be made: {problem.strerror}. Choose where to keep what must last:"
+            " --store sqlite:///FILE"
+        ) from None
+    return folder
 
 
 def _every_program(environment: Mapping[str, str], platform: str) -> Path:

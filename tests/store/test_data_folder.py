@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstitch.gateway.config.data_folder import data_folder
+from lockstitch.store.data_folder import data_folder, made
+from lockstitch.store.errors import CannotOpen
 
 HOME = {"HOME": "/home/anna"}
 
@@ -25,3 +26,15 @@ HOME = {"HOME": "/home/anna"}
 )
 def test_the_data_folder(environment, platform, folder):
     assert data_folder(environment, platform=platform) == Path(folder)
+
+
+def test_a_folder_is_made_for_its_owner_alone(tmp_path):
+    folder = tmp_path / "a" / "b"
+    assert made(folder) == made(folder) == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotOpen, match=r"/file/b cannot be made: Not a directory\. .*--store"):
+        made(tmp_path / "file" / "b")

@@ -1,0 +1,45 @@
+"""What a connection to a realtime provider is to a session: events out, events in, an end.
+
+`openai_connection` is that of the official client, `websocket` one of our own; whatever has these
+three methods will do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from lockstitch.realtime.errors import ConnectionLost
+
+Event: TypeAlias = dict[str, Any]
+
+
+class Connection(Protocol):
+    """One connection. Both ways raise `ConnectionLost` once it has ended."""
+
+    async def send(self, event: Event) -> None: ...
+
+    async def receive(self) -> Mapping[str, Any] | str | bytes:
+        """The next event of the server: as JSON, or decoded."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+Connect: TypeAlias = Callable[[], Awaitable[Connection]]
+"""Opens a new connection; asked again whenever one is lost. Raises `UpstreamFailure`, which says
+whether another try makes sense; any `OSError` is taken for one that does."""
+
+
+def event_of(received: Mapping[str, Any] | str | bytes) -> Event:
+    """A server event, decoded. What is no event ends the connection: nothing behind it is sure."""
+    if isinstance(received, Mapping):
+        return dict(received)
+    try:
+        event = msgspec.json.decode(received)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConnectionLost(f"The server sent what is no JSON: {error}.") from None
+    if not isinstance(event, dict):
+        raise ConnectionLost(f"The server sent what is no event: {received!r:.80}.")
+    return event

@@ -1,0 +1,157 @@
+"""What waits for what, as a table.
+
+Everything that decides whether something may be sent now lives in this file. Whoever waits asks
+again after each event; nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from lockstitch.dialects.base import text_of
+from lockstitch.mirror import ROOT, Create, Delete, Plan
+
+
+class Busy(Enum):
+    """What can be under way."""
+
+    RESTORING = "there is no session that has the whole context"
+    EDITING = "an edit is not acknowledged"
+    ASKED = "a response was asked for and has not begun"
+    RESPONDING = "a response of the conversation is being generated"
+
+
+class Act(Enum):
+    """What a session sends."""
+
+    EVENT = "an event that neither edits nor asks for a response: audio, a cancel"
+    EDIT = "an edit of what stands before the last item"
+    EDIT_OF_THE_TAIL = "an edit of the last item, or behind it"
+    RESPOND = "the request for a response of the conversation"
+    RESPOND_ASIDE = "the request for a response out of band"
+
+
+WAITS_FOR: Final[dict[Act, frozenset[Busy]]] = {
+    Act.EVENT: frozenset({Busy.RESTORING}),
+    Act.EDIT: frozenset({Busy.RESTORING}),
+    # "The order of a server item is fixed when its response starts": what is put behind the same
+    # item meanwhile would stand before it or behind it, as it happens.
+    Act.EDIT_OF_THE_TAIL: frozenset({Busy.RESTORING, Busy.ASKED, Busy.RESPONDING}),
+    # "One active response at a time in the default conversation"; and it is to see the edits.
+    Act.RESPOND: frozenset({Busy.RESTORING, Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
+    Act.RESPOND_ASIDE: frozenset({Busy.RESTORING}),
+}
+
+
+def may(act: Act, busy: AbstractSet[Busy]) -> bool:
+    """May this be sent while that is under way?"""
+    return WAITS_FOR[act].isdisjoint(busy)
+
+
+def act_of(event: Mapping[str, Any]) -> Act:
+    """What a client event is."""
+    if event.get("type") != "response.create":
+        return Act.EVENT
+    response = event.get("response")
+    aside = isinstance(response, Mapping) and response.get("conversation") == "none"
+    return Act.RESPOND_ASIDE if aside else Act.RESPOND
+
+
+def act_of_plan(plan: Plan, last: str | None) -> Act:
+    """What carrying out a plan is, where ``last`` is the last item that is there."""
+    tail = ROOT if last is None else last
+    for edit in plan.edits:
+        if isinstance(edit, Create) and edit.previous_item_id in {None, tail}:
+            return Act.EDIT_OF_THE_TAIL
+        if isinstance(edit, Delete) and edit.item_id == last:
+            return Act.EDIT_OF_THE_TAIL
+    return Act.EDIT
+
+
+class Speaking(Struct):
+    """A response that goes on."""
+
+    request: Mapping[str, Any] | None = None
+    """What it was asked for with; None if the server began it by itself."""
+    said: int = 0
+    """How many items it has said to their end."""
+
+
+class Floor:
+    """Who has the floor: the responses of the conversation, from being asked for to their end.
+    Those out of band do not count."""
+
+    def __init__(self) -> None:
+        self.asked: Mapping[str, Any] | None = None
+        """A request that was not answered so far."""
+        self.begun = 0
+        """How many responses have begun."""
+        self.speaking: dict[str, Speaking] = {}
+        self._ended: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<Floor {'asked, ' if self.asked else ''}{len(self.speaking)} speaking>"
+
+    def busy(self) -> set[Busy]:
+        found = set[Busy]()
+        if self.asked is not None:
+            found.add(Busy.ASKED)
+        if self.speaking:
+            found.add(Busy.RESPONDING)
+        return found
+
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """A response is asked for with this event."""
+        self.asked = request
+
+    def give_up(self, request: Mapping[str, Any]) -> None:
+        """Nobody has answered the request."""
+        if self.asked is request:
+            self.asked = None
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        """Take one server event."""
+        match event.get("type"):
+            case "response.created":
+                self._begin(event.get("response"))
+            case "response.output_item.done":
+                self._say(text_of(event.get("response_id")), event.get("item"))
+            case "response.done":
+                self._end(event.get("response"))
+            case "error":
+                self._refuse(event.get("error"))
+
+    def _begin(self, response: object) -> None:
+        named = _id_of(response)
+        if named is None or named in self.speaking or named in self._ended:
+            return
+        # A provider that does not tell has one conversation, and it is that.
+        if isinstance(response, Mapping) and response.get("conversation_id", named) is None:
+            return
+        self.speaking[named] = Speaking(self.asked)
+        self.begun += 1
+        self.asked = None
+
+    def _say(self, response: str | None, item: object) -> None:
+        whole = isinstance(item, Mapping) and item.get("status") != "incomplete"
+        if response in self.speaking and whole:
+            self.speaking[response].said += 1
+
+    def _refuse(self, error: object) -> None:
+        named = error.get("event_id") if isinstance(error, Mapping) else None
+        if named is not None and self.asked is not None and self.asked.get("event_id") == named:
+            self.asked = None
+
+    def _end(self, response: object) -> None:
+        named = _id_of(response)
+        if named is not None:
+            self._ended.add(named)
+            self.speaking.pop(named, None)
+
+
+def _id_of(response: object) -> str | None:
+    return text_of(response.get("id")) if isinstance(response, Mapping) else None

@@ -1,0 +1,43 @@
+"""A target that was made from the context of an earlier session, for the one that took its place.
+
+The items are there again under their ids. Pure: what the caller saw, wanted, and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lockstitch.dialects.base import Wire
+
+
+def rebased(
+    target: Sequence[Wire], seen: Sequence[Wire], now: Sequence[Wire], names: Mapping[str, str]
+) -> list[Wire]:
+    """The target as it is meant now: what came since the caller looked stays, behind what it
+    stands behind; what went since stays away. ``names``: ids of items that took another's place."""
+    there = {wire["id"] for wire in now}
+    known = {current(wire["id"], names) for wire in seen}
+    meant: dict[str, Wire] = {}
+    for wire in target:
+        name = current(wire["id"], names)
+        if name in there or name not in known:
+            meant.setdefault(name, wire if name == wire["id"] else wire | {"id": name})
+    behind: dict[str | None, list[Wire]] = {}
+    anchor: str | None = None
+    for wire in now:
+        if wire["id"] in meant:
+            anchor = wire["id"]
+        elif wire["id"] not in known:
+            behind.setdefault(anchor, []).append(wire)
+    result = list(behind.get(None, ()))
+    for name, wire in meant.items():
+        result.append(wire)
+        result += behind.get(name, ())
+    return result
+
+
+def current(id: str, names: Mapping[str, str]) -> str:
+    """The id of the item that stands in the place of this one."""
+    name = id
+    while name in names:
+        name = names[name]
+    return name

@@ -1,0 +1,51 @@
+"""A target from an earlier session means the same in the next one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstitch.realtime.rebasing import current, rebased
+from tests.generated import examples
+
+IDS = [f"i{n}" for n in range(8)]
+orders = st.lists(st.sampled_from(IDS), unique=True)
+
+
+def wires(ids, **fields):
+    return [{"id": one, **fields} for one in ids]
+
+
+def ids_of(items):
+    return [wire["id"] for wire in items]
+
+
+@given(target=orders, seen=orders, now=orders)
+@settings(max_examples=examples(300), deadline=None)
+def test_nothing_unseen_goes_and_nothing_that_went_comes_back(target, seen, now):
+    result = ids_of(rebased(wires(target), wires(seen), wires(now), {}))
+    assert len(result) == len(set(result))
+    unseen = [one for one in now if one not in seen and one not in target]
+    assert set(unseen) <= set(result)
+    meant = [one for one in target if one in now or one not in seen]
+    assert [one for one in result if one not in unseen] == meant
+    # What the caller has not seen stands behind what it stood behind.
+    for before, one in pairwise(now):
+        if one in unseen and before in result:
+            at = result.index(one)
+            assert result[at - 1] == before
+
+
+def test_an_item_is_meant_by_the_id_that_it_had():
+    names = {"a": "b", "b": "c"}
+    assert current("a", names) == "c"
+    now = wires(["c", "d"])
+    assert ids_of(rebased(wires(["a"], text="new"), wires(["a", "d"]), now, names)) == ["c"]
+    assert rebased(wires(["a"], text="new"), wires(["a"]), now, names)[0]["text"] == "new"
+
+
+def test_an_item_that_is_named_by_both_its_ids_is_there_once():
+    result = rebased(wires(["a", "b"]), wires(["a", "b"]), wires(["b"]), {"a": "b"})
+    assert ids_of(result) == ["b"]

@@ -60,13 +60,11 @@ def test_for_a_client_that_has_given_up_nothing_is_sent_again(gateway, client, e
     hasty = client.with_options(timeout=LATE_LISTING_SECONDS / 2)
     with pytest.raises(openai.APITimeoutError):
         hasty.responses.create(model="m", input=[output_of(call)], conversation=conversation)
-    told = client.responses.create(model="m", input=[output_of(call)], conversation=conversation)
-    assert told.output_text == "weather returned: rain"
     for _ in range(100):
         if not gateway.running():
             break
         time.sleep(0.1)
     assert not gateway.running()
-    # The call, what was lost, and what the client sent itself.
-    assert len(emulator.requests("POST /v1/responses")) == 3
+    assert len(emulator.requests("POST /v1/responses")) == 2  # the call, and what was lost
+    client.responses.create(model="m", input=[output_of(call)], conversation=conversation)
     assert len(outputs(client, conversation)) == 1

@@ -29,6 +29,8 @@ class MirroredContext(RemoteChatContext):
         """Names of items that have another id at the provider, by that id."""
         self._copies: dict[str, list[str]] = {}
         """And the other way round: every id that an item had after its first, oldest first."""
+        self._present: dict[str, Wire] = {}
+        self._present_at = -1
         self._edits: dict[str, Edit] = {}
         """Edits that were not answered so far, by event id, in the order they were made."""
         self._edits_of: dict[str, list[str]] = {}
@@ -56,11 +58,25 @@ class MirroredContext(RemoteChatContext):
         return found
 
     def present(self) -> dict[str, Wire]:
-        """The provider's items by name, in order."""
+        """The provider's items by name, in order. Not to be changed."""
+        version = self.mirror.snapshot().version
+        if self._present_at != version:
+            self._present_at, self._present = version, self._by_name()
+        return self._present
+
+    def _by_name(self) -> dict[str, Wire]:
         items = self.mirror.items
         if not self._names:
             return {wire["id"]: wire for wire in items}
-        return {self.name(wire["id"]): wire for wire in items if self.is_current(wire["id"])}
+        names, copied = self._names, self._copies
+        found: dict[str, Wire] = {}
+        for wire in items:
+            item_id: str = wire["id"]
+            if item_id not in names and item_id not in copied:
+                found[item_id] = wire
+            elif self.is_current(item_id):
+                found[self.name(item_id)] = wire
+        return found
 
     def is_current(self, id: str) -> bool:
         """Is it the one that its name stands for, and not one that a copy has replaced?"""

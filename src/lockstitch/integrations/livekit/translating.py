@@ -14,6 +14,8 @@ from lockstitch.dialects.base import Wire
 Said: TypeAlias = tuple[str, ...]
 """What an item says, in words that can be compared; see `alike`."""
 
+_ONLY_TEXT: Final = {str}
+
 LONGEST_CALL_ID: Final = 32
 """Of a longer one LiveKit sends a digest."""
 
@@ -46,6 +48,8 @@ def to_wire(item: ChatItem) -> Wire:
 def said_by(item: ChatItem) -> Said:
     """Role and words of a message, with the ids of its images; name and arguments; output."""
     if item.type == "message":
+        if set(map(type, item.content)) == _ONLY_TEXT:
+            return (item.type, _role(item), *map(str, item.content))
         images = [part.id for part in item.content if isinstance(part, ImageContent)]
         return (item.type, _role(item), *_words(item), *images)
     if item.type == "function_call":

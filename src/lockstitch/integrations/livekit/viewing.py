@@ -117,13 +117,18 @@ class MirroredContext(RemoteChatContext):
 
     def commit(self, plan: Plan) -> None:
         self.mirror.commit(plan)
+        edits, edits_of = self._edits, self._edits_of
         for edit in plan.edits:
-            self._edits[edit.event_id] = edit
-            self._edits_of.setdefault(edit.item_id, []).append(edit.event_id)
+            event_id, item_id = edit.event_id, edit.item_id
+            edits[event_id] = edit
+            if item_id in edits_of:
+                edits_of[item_id].append(event_id)
+            else:
+                edits_of[item_id] = [event_id]
             if isinstance(edit, Create) and edit.copy_of is not None:
                 name = self.name(edit.copy_of)
-                self._names[edit.item_id] = name
-                self._copies.setdefault(name, []).append(edit.item_id)
+                self._names[item_id] = name
+                self._copies.setdefault(name, []).append(item_id)
 
     def answered(self, item_id: str | None) -> list[Edit]:
         """The edits that came to their end, of this item or of all; they are not followed on."""

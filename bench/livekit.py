@@ -153,14 +153,14 @@ def our_session(there: list[Item]) -> Ours:
 
 async def _building(size: int, name: str) -> Result:
     there, target = contexts(size, name)
-    theirs = their_session(there)
 
     def once() -> tuple[float, float]:
+        """In sessions of their own: a plan is committed, and no call happens twice."""
+        theirs, ours = their_session(there), our_session(there)
         peer = cpu(lambda: theirs._create_update_chat_ctx_events(target))
-        session = our_session(there)  # a plan is committed: each needs a session of its own
-        ours = cpu(lambda: session._create_update_chat_ctx_events(target))
-        assert not session._view.mirror.idle
-        return ours, peer
+        spent = cpu(lambda: ours._create_update_chat_ctx_events(target))
+        assert not ours._view.mirror.idle
+        return spent, peer
 
     many = size == LARGEST and CHANGES[name] in (push_all, reorder)
     once()

@@ -73,7 +73,6 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._unnamed: str | None = None
         super().__init__(realtime_model, **options)
         self._view = self._remote_chat_ctx = self._new_view()
-        self.on("openai_server_event_received", self._hear)
 
     def _new_view(self) -> MirroredContext:
         transcribes = self._opts.input_audio_transcription is not None
@@ -104,8 +103,17 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     # --- what the provider says ----------------------------------------------------------------
 
+    def emit(self, event: Any, *told: Any) -> None:
+        """Every event of the provider comes here first, as it was sent. For a listener LiveKit
+        would look up its signature each time, which takes longer than to hear."""
+        if event == "openai_server_event_received":
+            try:
+                self._hear(told[0])
+            except Exception:  # as of any listener: the line goes on
+                log.exception("an event of the provider could not be taken")
+        super().emit(event, *told)
+
     def _hear(self, event: dict[str, Any]) -> None:
-        """Every event comes here first, as it was sent."""
         self._look()
         view = self._view
         if not view.mirror.apply(event):

@@ -48,7 +48,7 @@ class MirroredContext(RemoteChatContext):
         """What the provider calls the item with this name; None if it is not there."""
         found: str | None = None
         for one in (name, *self._copies.get(name, ())):
-            if self.mirror.surviving(one) != one:
+            if one not in self.mirror:
                 continue
             if found is not None:
                 kept = self.mirror.get(found)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.harness import Result
 
-PARTS = ("check", "emulator", "ledger", "stores", "runner", "mirror", "gateway")
+PARTS = ("check", "emulator", "ledger", "stores", "runner", "mirror", "livekit", "gateway")
 """A module of each name has `run`. They are imported when they are run: some need a lot."""
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.mirror.ordering import longest_run
+from lockstitch.mirror.ordering import ends_in_common, longest_run
+from tests.generated import examples
 
 
 @given(st.permutations(range(7)))
@@ -32,3 +33,21 @@ def test_nothing_stays_of_nothing():
 def test_what_stays_is_increasing(positions):
     kept = longest_run(positions)
     assert [position for position in positions if position in kept] == sorted(kept)
+
+
+@given(
+    st.lists(st.integers(0, 1), max_size=200), st.lists(st.integers(0, 1), max_size=3), st.data()
+)
+@settings(max_examples=examples(200))
+def test_the_ends_in_common_are_as_long_as_they_can_be_and_do_not_overlap(some, put, data):
+    at = data.draw(st.integers(0, len(some)))
+    others = some[:at] + put + some[at + data.draw(st.integers(0, 3)) :]
+    first, end = ends_in_common(some, others)
+    shorter = min(len(some), len(others))
+    assert first + end <= shorter
+    assert some[:first] == others[:first]
+    assert some[len(some) - end :] == others[len(others) - end :]
+    if first < shorter:
+        assert some[first] != others[first]
+    if first + end < shorter:
+        assert some[-end - 1] != others[-end - 1]

@@ -4,9 +4,7 @@ Most of a context is as it was, so both ends that are the same are set aside fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, takewhile
-from operator import eq
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,7 +14,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.errors import NotATarget
-from lockstitch.mirror.ordering import longest_run
+from lockstitch.mirror.ordering import ends_in_common, longest_run
 
 _OUTPUT: Final = Part.OUTPUT
 
@@ -67,18 +65,11 @@ def _ends_in_common(
     context: Context, target: Sequence[Wire], order: list[Record]
 ) -> tuple[int, int]:
     """How many items at the start, and at the end, are there as the target has them."""
-    wires = [record.wire for record in order]
-    first = _run_in_common(target, wires)
-    rest = min(len(target), len(order)) - first
-    end = _run_in_common(islice(reversed(target), rest), reversed(wires))
+    first, end = ends_in_common(list(target), [record.wire for record in order])
     for record in context.unsettled():
         first = min(first, record.index)
         end = min(end, len(order) - record.index - 1)
     return first, end
-
-
-def _run_in_common(some: Iterable[Wire], others: Iterable[Wire]) -> int:
-    return len(list(takewhile(bool, map(eq, some, others))))
 
 
 def resolved(context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] = ()) -> Entries:

@@ -152,22 +152,28 @@ class Flight:
     # --- on the way ----------------------------------------------------------------------------
 
     def commit(self, edits: Iterable[Edit]) -> None:
+        by_event, creates, deletes = self._by_event, self._creates, self._deletes
+        followed: list[Tracked] = []
         for edit in edits:
-            tracked = Tracked(edit)
-            self._by_event[edit.event_id] = tracked
-            self._named(edit)[edit.item_id] = tracked
+            tracked = by_event[edit.event_id] = Tracked(edit)
+            followed.append(tracked)
             if isinstance(edit, Create):
+                creates[edit.item["id"]] = tracked
                 self._follow(tracked, edit)
-        for edit in edits:
-            tracked = self._by_event[edit.event_id]
-            if edit.needs is None:
+            elif isinstance(edit, Delete):
+                deletes[edit.item_id] = tracked
+            else:
+                self._retrieves[edit.item_id] = tracked
+        for tracked in followed:
+            needs = tracked.edit.needs
+            if needs is None:
                 self._ready.append(tracked)
-            elif self._failed(edit.needs):
+            elif self._failed(needs):
                 self._close(tracked, Standing.DROPPED)
-            elif self._met(edit.needs):
+            elif self._met(needs):
                 self._ready.append(tracked)
             else:
-                self._waiting.setdefault(edit.needs, []).append(tracked)
+                self._waiting.setdefault(needs, []).append(tracked)
 
     def _follow(self, tracked: Tracked, create: Create) -> None:
         if create.group is not None:

@@ -77,6 +77,10 @@ class Mirror:
     def __len__(self) -> int:
         return self._context.chain.living
 
+    def __contains__(self, id: str) -> bool:
+        """Is an item there that has this very id?"""
+        return self._context.chain.alive(id) is not None
+
     @property
     def items(self) -> list[Wire]:
         """What the provider has, in its order."""

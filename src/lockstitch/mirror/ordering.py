@@ -1,4 +1,5 @@
-"""Which items can stay where they are: the longest run of them that already is in order.
+"""Which items can stay where they are: both ends that two orders have in common, and in between
+the longest run of items that already is in order.
 
 Ids are unique, so the longest common subsequence of two orders is an increasing one of
 positions: O(n log n), and O(n) where they are in order."""
@@ -8,7 +9,30 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
-from operator import lt
+from operator import eq, lt
+from typing import Any, Final
+
+_BLOCK: Final = 64
+"""So many are compared at once: a list finds an object that is the same on both sides at once."""
+
+
+def ends_in_common(some: Sequence[Any], others: Sequence[Any]) -> tuple[int, int]:
+    """How many are equal at the start, and how many of the others at the end."""
+    first = run_in_common(some, others)
+    rest = min(len(some), len(others)) - first
+    if not rest:
+        return first, 0
+    return first, run_in_common(some[-1 : -rest - 1 : -1], others[-1 : -rest - 1 : -1])
+
+
+def run_in_common(some: Sequence[Any], others: Sequence[Any]) -> int:
+    """How many are equal at the start. Both are of one kind: two lists, say."""
+    at, most = 0, min(len(some), len(others))
+    while at < most and some[at : at + _BLOCK] == others[at : at + _BLOCK]:
+        at += _BLOCK
+    while at < most and eq(some[at], others[at]):
+        at += 1
+    return min(at, most)
 
 
 def longest_run(positions: Sequence[int]) -> set[int]:

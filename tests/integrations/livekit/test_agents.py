@@ -10,8 +10,12 @@ import pytest
 from livekit.agents import Agent, AgentSession, function_tool
 
 from lockstitch.emulator import reply
+from lockstitch.emulator.clock import VirtualClock
 from tests.emulator.realtime_door import PATIENCE_SECONDS, serving
 from tests.integrations.livekit.scenes import OURS, THEIRS, Scene, call, llm, model_for
+
+HELD_UP_SECONDS = 1.0
+"""How long the model thinks, on a clock that the test moves on."""
 
 
 class Concierge(Agent):
@@ -31,8 +35,8 @@ class Concierge(Agent):
 
 
 @asynccontextmanager
-async def conversing(model_class, agent, speak, modalities):
-    async with serving(speak=speak) as served, aiohttp.ClientSession() as http:
+async def conversing(model_class, agent, speak, modalities, clock=None):
+    async with serving(speak=speak, clock=clock) as served, aiohttp.ClientSession() as http:
         model = model_for(served, model_class, http, modalities=modalities)
         session = AgentSession(llm=model)
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -57,24 +61,24 @@ class Model:
         self.calls += 1
         if self.calls > 2:
             return reply("I cannot tell.")
-        return reply(call("get_weather", {"city": "Athens"}), delay=0.05, pace=0.05)
+        delay = HELD_UP_SECONDS if self.calls == 1 else 0.0
+        return reply(call("get_weather", {"city": "Athens"}), delay=delay)
 
 
-async def summed_up(agent):
-    """The oldest half of the agent's context becomes one message."""
-    context = agent.chat_ctx.copy()
+def summed_up(context):
+    """The oldest half of the context becomes one message."""
     kept = len(context.items) // 2
     summary = llm.ChatMessage(id="summary", role="assistant", content=["They greeted."])
     context.items[1:kept] = [summary]
-    await agent.update_chat_ctx(context)
+    return context
 
 
 async def play(model_class, *, local_only, modalities=("text",)):
-    agent = Concierge()
-    async with conversing(model_class, agent, Model(), list(modalities)) as (session, it):
+    agent, clock = Concierge(), VirtualClock(flowing=False)
+    model = Model()
+    async with conversing(model_class, agent, model, list(modalities), clock) as (session, it):
         for text in ("Hello.", "How are you?", "And the others?"):
             await session.run(user_input=text)
-        known = len(it.provider())
         answered = asyncio.Event()
         session.on(
             "conversation_item_added",
@@ -84,8 +88,20 @@ async def play(model_class, *, local_only, modalities=("text",)):
         await it.until("conversation.item.input_audio_transcription.completed")
         if local_only:
             await agent.update_instructions("Be even briefer.")
-        it.called = (await it.until("conversation.item.added", known + 2))["item"]
-        await summed_up(agent)
+        called = asyncio.get_running_loop().create_future()
+
+        def copy_when_called(event):
+            """The application copies the agent's context just when the call arrives."""
+            item = event.get("item", {})
+            if item.get("type") == "function_call" and not called.done():
+                called.set_result((item, agent.chat_ctx.copy()))
+
+        it.session.on("openai_server_event_received", copy_when_called)
+        while not called.done():  # the model may not even have begun to think
+            clock.advance(HELD_UP_SECONDS)
+            await asyncio.sleep(0.01)
+        it.called, copied = await called
+        await agent.update_chat_ctx(summed_up(copied))
         agent.may_answer.set()
         await answered.wait()
         it.order_there, it.order_here = it.order(), it.local()

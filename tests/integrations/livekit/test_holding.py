@@ -33,13 +33,13 @@ def test_a_look_at_the_same_context_changes_nothing():
 def test_what_a_push_makes_came_with_it_and_what_the_provider_has_came_before():
     holdings = Holdings()
     config = llm.AgentConfigUpdate(instructions="Be brief.")
-    holdings.take([config, *talk("Hi.", "Hi!").items], there={"t0"}, waited=False)
+    holdings.take(holdings.read([config, *talk("Hi.", "Hi!").items]), there={"t0"}, waited=False)
     assert holdings.stays == {config.id: Stay(1, 2), "t0": Stay(1, 2), "t1": Stay(2, 2)}
 
 
 def test_of_a_push_that_has_waited_nobody_knows_what_came_when():
     holdings = Holdings()
-    holdings.take(talk("Hi.", "Hi!").items, there=(), waited=True)
+    holdings.take(holdings.read(talk("Hi.", "Hi!").items), there=(), waited=True)
     assert holdings.stays == {"t0": Stay(1, 2), "t1": Stay(1, 2)}
 
 
@@ -63,8 +63,8 @@ def test_a_place_that_gets_its_words_may_be_in_copies_as_old_as_the_place():
 def test_what_is_not_in_a_context_that_is_pushed_is_held_no_longer():
     holdings = Holdings()
     items = talk("Hi.", "Hi!").items
-    holdings.take(items, there=(), waited=False)
-    holdings.take(items[1:], there={"t0", "t1"}, waited=False)
+    holdings.take(holdings.read(items), there=(), waited=False)
+    holdings.take(holdings.read(items[1:]), there={"t0", "t1"}, waited=False)
     assert set(holdings.stays) == {"t1"}
 
 
@@ -73,7 +73,7 @@ def test_an_item_that_comes_again_tells_nothing_newer_of_the_copies_it_is_in():
     user = talk("Hi.").items[0]
     summary = llm.ChatMessage(id="summary", role="assistant", content=["They greeted."])
     holdings.look([user])
-    holdings.take([summary], there={"t0"}, waited=False)
+    holdings.take(holdings.read([summary]), there={"t0"}, waited=False)
     holdings.look([summary, user.model_copy()])
     assert "summary" not in seen(["t0"], holdings.stays)
     assert holdings.stays["t0"].by > holdings.stays["summary"].by
@@ -84,7 +84,7 @@ def test_what_an_item_said_is_remembered_as_it_was_when_it_came():
     items = talk("My number is 1234.").items
     holdings.look(items)
     items[0].content[:] = ["My number is ****."]
-    holdings.take(items, there={"t0"}, waited=False)
-    assert holdings.said["t0"][1] == ("user", "My number is 1234.")
+    holdings.take(holdings.read(items), there={"t0"}, waited=False)
+    assert holdings.said["t0"][1] == ("message", "user", "My number is 1234.")
     assert holdings.has(items[0])
     assert not holdings.has(items[0].model_copy())

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from lockstitch.emulator.clock import VirtualClock
 from tests.integrations.livekit.scenes import (
     OURS,
     THEIRS,
@@ -142,9 +143,13 @@ def test_a_text_that_was_cut_short_is_changed_to_what_was_shown(model_class):
 
 def test_a_text_that_is_cut_short_while_it_is_written_is_changed_when_it_ends():
     async def whole():
-        async with scene(OURS, modalities=["text"]) as it:
-            it.served.say("One two three four five.", pace=0.05)
+        clock = VirtualClock(flowing=False)
+        async with scene(OURS, served_with={"clock": clock}, modalities=["text"]) as it:
+            it.served.say("One two three four five.", pace=1.0)
             generation = await it.session.generate_reply()
+            while not it.local():
+                clock.advance(1.0)
+                await asyncio.sleep(0.01)
             added = await it.until("conversation.item.added")
             it.session.truncate(
                 message_id=added["item"]["id"],

@@ -10,9 +10,10 @@ from typing import Final
 
 from livekit.agents.llm import ChatItem
 
-from lockstitch.integrations.livekit.contexts import says_nothing
 from lockstitch.integrations.livekit.inferring import Stay
-from lockstitch.integrations.livekit.translating import Said, said_by
+from lockstitch.integrations.livekit.reading import Reader, Reading
+from lockstitch.integrations.livekit.translating import Said
+from lockstitch.mirror.ordering import ends_in_common
 
 CREATED: Final = frozenset({"message", "function_call", "function_call_output"})
 """Items that a push can create at the provider; the others never leave the agent."""
@@ -24,6 +25,8 @@ class Holdings:
     def __init__(self) -> None:
         self._looks = 0
         self._last: list[ChatItem] = []
+        self._held: list[Reading] = []
+        self.reader = Reader()
         self._stays: dict[str, Stay] = {}
         self._first: dict[str, int] = {}
         """After which moment each item came for the first time. One that comes again, because a
@@ -47,48 +50,65 @@ class Holdings:
         known = self._said.get(item.id)
         return known is not None and known[0] is item
 
+    def read(self, items: Sequence[ChatItem]) -> list[Reading]:
+        return self.reader.read(items)
+
+    def lacking(self, readings: list[Reading]) -> bool:
+        """Does the agent's context hold something that this one does not have?"""
+        first, end = ends_in_common(self._held, readings)
+        names = {one.name for one in readings[first : len(readings) - end]}
+        return any(one.name not in names for one in self._held[first : len(self._held) - end])
+
     def look(self, items: Sequence[ChatItem]) -> None:
         """The agent's context, as it is now."""
         if items == self._last:
             return
         self._last = list(items)
         self._looks += 1
-        self._keep(items, Stay(after=2 * self._looks - 1, by=2 * self._looks))
+        self._keep(self.read(items), Stay(after=2 * self._looks - 1, by=2 * self._looks))
 
-    def take(self, items: Sequence[ChatItem], there: Container[str], *, waited: bool) -> None:
+    def take(self, readings: list[Reading], there: Container[str], *, waited: bool) -> None:
         """A context was pushed: the agent's is this one from now on.
 
         ``there``: names of the items that the provider has. What nobody else can have put into
         the agent's context came with this push; all else since the last look. If the push has
         ``waited``, nobody knows what came when."""
         self._looks += 1
-        self._last = list(items)
+        self._last = [one.item for one in readings]
         by = 2 * self._looks
-        self._keep(items, Stay(by - 1, by), None if waited else Stay(by, by), there)
+        self._keep(readings, Stay(by - 1, by), None if waited else Stay(by, by), there)
 
     def _keep(
         self,
-        items: Sequence[ChatItem],
+        readings: list[Reading],
         since_last: Stay,
         pushed: Stay | None = None,
         there: Container[str] = (),
     ) -> None:
-        stays: dict[str, Stay] = {}
-        said: dict[str, tuple[ChatItem, Said]] = {}
-        for item in items:
-            if says_nothing(item):
+        first, end = ends_in_common(self._held, readings)
+        went = self._held[first : len(self._held) - end]
+        came = readings[first : len(readings) - end]
+        self._held = readings
+        if not went and not came:
+            return
+        stays, said = self._stays, self._said.copy()
+        was = {one.name: stays.pop(one.name, None) for one in went}
+        known = {one.name: said.pop(one.name, None) for one in went}
+        for one in came:
+            name = one.name
+            if one.silent:
                 # A place that is kept: nobody can have made up their mind about it. But it is in
                 # the copies, and gets its words there, too.
-                self._first.setdefault(item.id, since_last.after)
+                self._first.setdefault(name, since_last.after)
                 continue
             new = since_last
-            if pushed is not None and item.type in CREATED and item.id not in there:
+            if pushed is not None and one.item.type in CREATED and name not in there:
                 new = pushed
-            stays[item.id] = self._stays.get(item.id) or Stay(
-                after=self._first.setdefault(item.id, new.after), by=new.by
+            stays[name] = was.get(name) or Stay(
+                after=self._first.setdefault(name, new.after), by=new.by
             )
-            known = self._said.get(item.id)
-            said[item.id] = (
-                known if known is not None and known[0] is item else (item, said_by(item))
+            before = known.get(name)
+            said[name] = (
+                before if before is not None and before[0] is one.item else (one.item, one.said)
             )
-        self._stays, self._said = stays, said
+        self._said = said

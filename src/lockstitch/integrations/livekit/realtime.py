@@ -16,7 +16,7 @@ from weakref import WeakSet
 import aiohttp
 from livekit.agents import llm
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
-from livekit.agents.utils import is_given
+from livekit.agents.utils import is_given, shortuuid
 from livekit.agents.voice.agent_activity import AgentActivity
 from livekit.plugins import openai
 from livekit.plugins.openai.realtime.utils import openai_item_to_livekit_item
@@ -31,9 +31,10 @@ from openai.types.realtime import (
 
 from lockstitch.integrations.livekit.contexts import SeenContext
 from lockstitch.integrations.livekit.holding import Holdings
+from lockstitch.integrations.livekit.reading import Reader
 from lockstitch.integrations.livekit.viewing import MirroredContext
-from lockstitch.integrations.livekit.wanting import Wanted, new_id, planned, wanted
-from lockstitch.mirror import Delete, Mirror, Plan
+from lockstitch.integrations.livekit.wanting import Wanted, planned, wanted
+from lockstitch.mirror import Delete, Mirror, Plan, fresh_ids
 
 log = logging.getLogger("lockstitch.livekit")
 
@@ -56,6 +57,9 @@ class RealtimeSession(openai.realtime.RealtimeSession):
     def __init__(self, realtime_model: openai.realtime.RealtimeModel, **options: Any) -> None:
         # LiveKit's own __init__ sends events: what that needs must be there before.
         self._holdings = Holdings()
+        self._reader = Reader()
+        """Of the session's own context; that of the agent's is with the holdings."""
+        self._new_id = fresh_ids(shortuuid())
         self._activity: AgentActivity | None = None
         self._agents: llm.ChatContext | None = None
         self._waiting = WeakSet[llm.ChatContext]()
@@ -69,7 +73,6 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._unnamed: str | None = None
         super().__init__(realtime_model, **options)
         self._view = self._remote_chat_ctx = self._new_view()
-        self.on("openai_server_event_received", self._hear)
 
     def _new_view(self) -> MirroredContext:
         transcribes = self._opts.input_audio_transcription is not None
@@ -100,8 +103,17 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     # --- what the provider says ----------------------------------------------------------------
 
+    def emit(self, event: Any, *told: Any) -> None:
+        """Every event of the provider comes here first, as it was sent. For a listener LiveKit
+        would look up its signature each time, which takes longer than to hear."""
+        if event == "openai_server_event_received":
+            try:
+                self._hear(told[0])
+            except Exception:  # as of any listener: the line goes on
+                log.exception("an event of the provider could not be taken")
+        super().emit(event, *told)
+
     def _hear(self, event: dict[str, Any]) -> None:
-        """Every event comes here first, as it was sent."""
         self._look()
         view = self._view
         if not view.mirror.apply(event):
@@ -174,7 +186,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Take the provider's context to this one; keep what its author had not seen."""
         want = self._take(chat_ctx)
+        waits = self._update_chat_ctx_lock.locked()
         async with self._update_chat_ctx_lock:
+            if waits:
+                want = want.read_again()
             self._refused.clear()
             try:
                 async with asyncio.timeout(LONGEST_UPDATE_SECONDS):
@@ -233,9 +248,11 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     def _take(self, chat_ctx: llm.ChatContext) -> Wanted:
         waited = chat_ctx in self._waiting  # LiveKit has gone on writing into it
-        want = wanted(chat_ctx, self._holdings, self._view, waited=waited)
-        if not want.of_session and self._becomes_the_agents(chat_ctx):
-            self._holdings.take(chat_ctx.items, self._view.present(), waited=waited)
+        of_session = isinstance(chat_ctx, SeenContext) and chat_ctx.of_session
+        reader = self._reader if of_session else self._holdings.reader
+        want = wanted(chat_ctx, reader, self._holdings, self._view, waited=waited)
+        if not of_session and self._becomes_the_agents(chat_ctx):
+            self._holdings.take(want.readings, self._view.present(), waited=waited)
         return want
 
     def _becomes_the_agents(self, chat_ctx: llm.ChatContext) -> bool:
@@ -251,7 +268,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     async def _carry_out(self, want: Wanted) -> None:
         for _ in range(MOST_PLANS):
-            plan = planned(want, self._view, self._changed)
+            plan = planned(want, self._view, self._changed, self._new_id)
             _report(plan)
             self._commit(plan)
             self._remaining = {edit.event_id for edit in plan.edits}
@@ -260,6 +277,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
             await self._settled.wait()
             if not plan.waiting:
                 return
+            want = want.read_again()
 
     def _create_update_chat_ctx_events(  # type: ignore[override]
         self, chat_ctx: llm.ChatContext
@@ -267,7 +285,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         """The events to send now, as the wire has them; those that must wait follow."""
         if not isinstance(self._remote_chat_ctx, MirroredContext):
             return self._start_again()
-        self._commit(planned(self._take(chat_ctx), self._view, self._changed))
+        want = self._take(chat_ctx)
+        self._commit(planned(want, self._view, self._changed, self._new_id))
         return self._due() if self._connected else []
 
     def _commit(self, plan: Plan) -> None:
@@ -311,7 +330,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         view.former = former.former | {item.id: item for item in items}
         view.gone = former.gone
         mirror = view.mirror
-        plan = mirror.plan(former.intended(), base=mirror.snapshot(), new_id=new_id)
+        plan = mirror.plan(former.intended(), base=mirror.snapshot(), new_id=self._new_id)
         self._commit(plan)
         self._cuts.clear()
         if self._remaining:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from livekit.agents.llm import ChatItem, ChatMessage, ImageContent
 from livekit.agents.llm.chat_context import Instructions
@@ -12,24 +12,58 @@ from livekit.plugins.openai.realtime.utils import livekit_item_to_openai_item
 from lockstitch.dialects.base import Wire
 
 Said: TypeAlias = tuple[str, ...]
-"""What an item says, in words that can be compared."""
+"""What an item says, in words that can be compared; see `alike`."""
+
+_ONLY_TEXT: Final = {str}
+
+LONGEST_CALL_ID: Final = 32
+"""Of a longer one LiveKit sends a digest."""
 
 
 def to_wire(item: ChatItem) -> Wire:
-    """The item as a client creates it."""
+    """The item as a client creates it. What is plain text is written here: LiveKit's models take
+    longer than all the rest of an edit."""
+    if item.type == "message":
+        content = _plain_content(item)
+        if content is not None:
+            return {"id": item.id, "type": "message", "role": _role(item), "content": content}
+    elif item.type == "function_call" and len(item.call_id) <= LONGEST_CALL_ID:
+        return {
+            "id": item.id,
+            "type": "function_call",
+            "call_id": item.call_id,
+            "name": item.name,
+            "arguments": item.arguments,
+        }
+    elif item.type == "function_call_output" and len(item.call_id) <= LONGEST_CALL_ID:
+        return {
+            "id": item.id,
+            "type": "function_call_output",
+            "call_id": item.call_id,
+            "output": item.output,
+        }
     return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
 
 
 def said_by(item: ChatItem) -> Said:
     """Role and words of a message, with the ids of its images; name and arguments; output."""
     if item.type == "message":
+        if set(map(type, item.content)) == _ONLY_TEXT:
+            return (item.type, _role(item), *map(str, item.content))
         images = [part.id for part in item.content if isinstance(part, ImageContent)]
-        return (_role(item), *_words(item), *images)
+        return (item.type, _role(item), *_words(item), *images)
     if item.type == "function_call":
-        return (item.call_id, item.name, _compact(item.arguments))
+        return (item.type, item.call_id, item.name, item.arguments)
     if item.type == "function_call_output":
-        return (item.call_id, item.output)
+        return (item.type, item.call_id, item.output)
     return ()
+
+
+def alike(one: Said, other: Said) -> bool:
+    """Do these say the same? Arguments do if they are the same JSON."""
+    if one == other or one[:1] != ("function_call",):
+        return one == other
+    return one[:-1] == other[:-1] and _compact(one[-1]) == _compact(other[-1])
 
 
 def same(item: ChatItem, wire: Wire) -> bool:
@@ -38,7 +72,9 @@ def same(item: ChatItem, wire: Wire) -> bool:
         return wire.get("role") == _role(item) and _all_text(item) == _text_of(wire)
     if item.type == "function_call":
         told = wire.get("arguments")
-        return item.name == wire.get("name") and _compact(item.arguments) == _compact(told)
+        return item.name == wire.get("name") and (
+            item.arguments == told or _compact(item.arguments) == _compact(told)
+        )
     return item.type == "function_call_output" and item.output == wire.get("output")
 
 
@@ -57,6 +93,17 @@ def _compact(arguments: Any) -> str:
 
 def _role(item: ChatMessage) -> str:
     return "system" if item.role == "developer" else item.role  # the wire knows no developer
+
+
+def _plain_content(item: ChatMessage) -> list[dict[str, str]] | None:
+    """The parts of a message that is all text, of somebody whom the wire knows; else None."""
+    kind = "output_text" if item.role == "assistant" else "input_text"
+    content: list[dict[str, str]] = []
+    for part in item.content:
+        if not isinstance(part, str):
+            return None
+        content.append({"type": kind, "text": part})
+    return content
 
 
 def _words(item: ChatMessage) -> list[str]:

@@ -24,6 +24,7 @@ SESSION_HOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "_is_fatal_error": ("self", "error"),
     "_run_ws": ("self", "ws_conn"),
     "_update_session": ("self", "instructions", "chat_ctx", "tools"),
+    "emit": ("self", "event", "args"),
     "send_event": ("self", "event"),
     "truncate": ("self", "message_id", "modalities", "audio_end_ms", "audio_transcript"),
     "update_chat_ctx": ("self", "chat_ctx"),

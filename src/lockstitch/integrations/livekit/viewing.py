@@ -29,6 +29,8 @@ class MirroredContext(RemoteChatContext):
         """Names of items that have another id at the provider, by that id."""
         self._copies: dict[str, list[str]] = {}
         """And the other way round: every id that an item had after its first, oldest first."""
+        self._present: dict[str, Wire] = {}
+        self._present_at = -1
         self._edits: dict[str, Edit] = {}
         """Edits that were not answered so far, by event id, in the order they were made."""
         self._edits_of: dict[str, list[str]] = {}
@@ -46,7 +48,7 @@ class MirroredContext(RemoteChatContext):
         """What the provider calls the item with this name; None if it is not there."""
         found: str | None = None
         for one in (name, *self._copies.get(name, ())):
-            if self.mirror.surviving(one) != one:
+            if one not in self.mirror:
                 continue
             if found is not None:
                 kept = self.mirror.get(found)
@@ -56,11 +58,25 @@ class MirroredContext(RemoteChatContext):
         return found
 
     def present(self) -> dict[str, Wire]:
-        """The provider's items by name, in order."""
+        """The provider's items by name, in order. Not to be changed."""
+        version = self.mirror.snapshot().version
+        if self._present_at != version:
+            self._present_at, self._present = version, self._by_name()
+        return self._present
+
+    def _by_name(self) -> dict[str, Wire]:
         items = self.mirror.items
         if not self._names:
             return {wire["id"]: wire for wire in items}
-        return {self.name(wire["id"]): wire for wire in items if self.is_current(wire["id"])}
+        names, copied = self._names, self._copies
+        found: dict[str, Wire] = {}
+        for wire in items:
+            item_id: str = wire["id"]
+            if item_id not in names and item_id not in copied:
+                found[item_id] = wire
+            elif self.is_current(item_id):
+                found[self.name(item_id)] = wire
+        return found
 
     def is_current(self, id: str) -> bool:
         """Is it the one that its name stands for, and not one that a copy has replaced?"""
@@ -101,13 +117,18 @@ class MirroredContext(RemoteChatContext):
 
     def commit(self, plan: Plan) -> None:
         self.mirror.commit(plan)
+        edits, edits_of = self._edits, self._edits_of
         for edit in plan.edits:
-            self._edits[edit.event_id] = edit
-            self._edits_of.setdefault(edit.item_id, []).append(edit.event_id)
+            event_id, item_id = edit.event_id, edit.item_id
+            edits[event_id] = edit
+            if item_id in edits_of:
+                edits_of[item_id].append(event_id)
+            else:
+                edits_of[item_id] = [event_id]
             if isinstance(edit, Create) and edit.copy_of is not None:
                 name = self.name(edit.copy_of)
-                self._names[edit.item_id] = name
-                self._copies.setdefault(name, []).append(edit.item_id)
+                self._names[item_id] = name
+                self._copies.setdefault(name, []).append(item_id)
 
     def answered(self, item_id: str | None) -> list[Edit]:
         """The edits that came to their end, of this item or of all; they are not followed on."""

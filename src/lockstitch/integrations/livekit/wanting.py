@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from livekit.agents.llm import ChatContext, ChatItem
-from livekit.agents.utils import shortuuid
-from livekit.agents.voice.generation import remove_instructions
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lockstitch.dialects.base import Wire
 from lockstitch.integrations.livekit import inferring
-from lockstitch.integrations.livekit.contexts import SeenContext, says_nothing
+from lockstitch.integrations.livekit.contexts import SeenContext
 from lockstitch.integrations.livekit.holding import Holdings
-from lockstitch.integrations.livekit.translating import Said, is_speech, said_by, same, to_wire
+from lockstitch.integrations.livekit.reading import Reader, Reading
+from lockstitch.integrations.livekit.translating import (
+    Said,
+    alike,
+    is_speech,
+    said_by,
+    same,
+    to_wire,
+)
 from lockstitch.integrations.livekit.viewing import MirroredContext
 from lockstitch.mirror import Plan
-
-_PREFIXES: Mapping[str, str] = {"item": "item_", "event": "chat_ctx_", "group": "group_"}
 
 
 class Wanted(Struct, frozen=True, eq=False):
     """A context that a caller wants, and what it had seen when it made up its mind."""
 
-    items: list[ChatItem]
+    readings: list[Reading]
+    """All of it, also what is LiveKit's own business."""
+    reader: Reader
     seen: frozenset[str]
+    """Of what it does not want."""
     copied: Sequence[str]
     """The ids in the context that it was made from, in their order, so far as it is known."""
     known: Callable[[str], Said | None]
@@ -32,23 +40,35 @@ class Wanted(Struct, frozen=True, eq=False):
     of_session: bool
     """It was read from the session and changed, not from the agent's own context."""
 
+    def read_again(self) -> Wanted:
+        """The same, as its items are now: they may have been changed while it waited."""
+        items = [one.item for one in self.readings]
+        return structs.replace(self, readings=self.reader.read(items))
+
 
 def wanted(
-    chat_ctx: ChatContext, holdings: Holdings, view: MirroredContext, *, waited: bool
+    chat_ctx: ChatContext,
+    reader: Reader,
+    holdings: Holdings,
+    view: MirroredContext,
+    *,
+    waited: bool,
 ) -> Wanted:
-    """The context without what is LiveKit's own business: instructions, handoffs, settings.
+    """What a caller wants that pushes this context.
 
     ``waited``: items may have come into it since it was pushed. Only those that are the very
     objects that the agent's context had were in the copy for certain."""
     of_session = isinstance(chat_ctx, SeenContext) and chat_ctx.of_session
+    readings = reader.read(chat_ctx.items)
+    copied: Sequence[str] = ()  # who moved what, the caller or LiveKit, is in doubt
+    seen: frozenset[str] = frozenset()
     if isinstance(chat_ctx, SeenContext):
         seen, copied = chat_ctx.seen, chat_ctx.order
-    else:
-        shared = [item.id for item in chat_ctx.items if not waited or holdings.has(item)]
-        seen = inferring.seen(shared, holdings.stays) if shared or not waited else frozenset()
-        copied = ()  # who moved what, the caller or LiveKit, is in doubt: so nothing moves
-    kept = chat_ctx.copy(exclude_handoff=True, exclude_config_update=True)
-    remove_instructions(kept)
+    elif waited:
+        shared = [one.name for one in readings if holdings.has(one.item)]
+        seen = inferring.seen(shared, holdings.stays) if shared else seen
+    elif holdings.lacking(readings):
+        seen = inferring.seen([one.name for one in readings], holdings.stays)
     held = holdings.said
 
     def in_the_agents_words(name: str) -> Said | None:
@@ -60,28 +80,62 @@ def wanted(
         return None if node is None else said_by(node.item)
 
     known = in_the_sessions_words if of_session else in_the_agents_words
-    return Wanted(kept.items, seen, copied, known, of_session)
+    return Wanted(readings, reader, seen, copied, known, of_session)
 
 
-def planned(wanted: Wanted, view: MirroredContext, changed: set[str]) -> Plan:
-    """The plan. ``changed``: names of items that callers have changed; it grows."""
+def planned(
+    wanted: Wanted, view: MirroredContext, changed: set[str], new_id: Callable[[str], str]
+) -> Plan:
+    """The plan. ``changed``: names of items that callers have changed; it grows.
+
+    What is LiveKit's own business (instructions, handoffs, settings) is no part of it. Both ends
+    that are known to say what the provider's say are not looked at again."""
     there = view.present()
+    remote, wires = list(there), list(there.values())
+    readings = [one for one in wanted.readings if not one.own]
+    agreed = wanted.reader.agreed
+    first, end = agreed.ends(readings, wires)
+    stop, last = len(readings) - end, len(wires) - end
+    between = set(remote[first:last])
+    same_readings, same_wires = readings[:first], wires[:first]
     target: dict[str, Wire] = {}
-    for item in wanted.items:
-        wire = there.get(item.id)
-        if wire is not None:
-            target[item.id] = _wire(item, wire, wanted, view, changed)
-        elif not _is_place(item) and item.id not in view.gone:
-            target[item.id] = to_wire(item)
-    remote = list(there)
-    order = inferring.unmoved(list(target), remote, wanted.copied)
-    order = inferring.with_unseen(order, remote, wanted.seen)
+    for one in readings[first:stop]:
+        name = one.name
+        if name in between:
+            wire = there[name]
+            if one.silent or same(one.item, wire):
+                same_readings.append(one)
+                same_wires.append(wire)
+                target[name] = wire
+            else:
+                target[name] = _wire(one, wire, wanted, view, changed)
+        elif name not in there and not _is_place(one.item) and name not in view.gone:
+            target[name] = to_wire(one.item)
+    agreed.readings, agreed.wires = same_readings + readings[stop:], same_wires + wires[last:]
+    asked = _in_place(target, remote[first:last], wanted.seen)
+    if asked is not None:
+        whole = wires[:first] + asked + wires[last:]
+    else:
+        order = remote[:first] + list(target) + remote[last:]
+        order = inferring.unmoved(order, remote, wanted.copied)
+        order = inferring.with_unseen(order, remote, wanted.seen)
+        whole = [target[name] if name in target else there[name] for name in order]
     mirror = view.mirror
-    return mirror.plan(
-        [target[name] if name in target else there[name] for name in order],
-        base=mirror.snapshot(),
-        new_id=new_id,
-    )
+    return mirror.plan(whole, base=mirror.snapshot(), new_id=new_id)
+
+
+def _in_place(
+    target: dict[str, Wire], remote: list[str], seen: AbstractSet[str]
+) -> list[Wire] | None:
+    """The target as it is, if nothing stands elsewhere in it and nothing that is there is unseen.
+
+    `inferring` would come to the same, in more steps."""
+    if any(name not in target and name not in seen for name in remote):
+        return None
+    there = set(remote)
+    if [name for name in target if name in there] != [name for name in remote if name in target]:
+        return None
+    return list(target.values())
 
 
 def _is_place(item: ChatItem) -> bool:
@@ -89,26 +143,20 @@ def _is_place(item: ChatItem) -> bool:
     return item.type == "message" and not item.content
 
 
-def new_id(kind: str) -> str:
-    return shortuuid(_PREFIXES[kind])
-
-
 def _wire(
-    item: ChatItem, wire: Wire, wanted: Wanted, view: MirroredContext, changed: set[str]
+    reading: Reading, wire: Wire, wanted: Wanted, view: MirroredContext, changed: set[str]
 ) -> Wire:
-    """What an item that is there is to say: what it says, unless the caller changed that.
+    """What an item is to say that is there in other words: those, unless the caller changed it.
 
     What was played and what was generated differ in a word or two. Where it is not known what the
     caller saw, speech stays as it is: made again it would be text."""
-    if says_nothing(item) or same(item, wire):
-        return wire
-    if item.id in changed:
-        return to_wire(item) | {"id": wire["id"]}
-    node = view.get(item.id)
-    if wanted.of_session and node is not None and node.item is item:
-        return wire
-    known = wanted.known(item.id)
-    if known == said_by(item) or (known is None and is_speech(wire)):
-        return wire
-    changed.add(item.id)
+    item, name = reading.item, reading.name
+    if name not in changed:
+        node = view.get(name)
+        if wanted.of_session and node is not None and node.item is item:
+            return wire
+        known = wanted.known(name)
+        if is_speech(wire) if known is None else alike(known, reading.said):
+            return wire
+        changed.add(name)
     return to_wire(item) | {"id": wire["id"]}

@@ -222,6 +222,21 @@ def test_only_so_many_connections_are_kept():
     served(work, limits=replace(QUICK, connections=3))
 
 
+def test_a_client_whose_body_comes_behind_its_refusal_can_ask_again_on_the_same_connection():
+    async def work(up, gw):
+        reader, writer = await gw.talk()
+        for _ in range(2):
+            writer.write(request(f"content-length: {len(BODY)}", body=b""))
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert statuses(head) == [401]
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            writer.write(BODY)
+        writer.close()
+
+    served(work, keys=keys("a"))
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_that_is_too_large_is_refused_before_it_is_all_there(chunked):
     async def work(up, gw):

@@ -20,6 +20,10 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 BACKLOG: Final = 1024
 """Everybody comes back at once after a restart."""
 
+REFUSED_BODY_SECONDS: Final = 1.0
+"""For the rest of a body that was refused, which nobody looks at. A connection that is closed over
+it is reset, and a client may never read why."""
+
 CLOSE_SECONDS: Final = 1.0
 """For connections that are idle, or were broken off, to be gone."""
 
@@ -92,8 +96,7 @@ class Listener:
             max_line_size=self.limits.header_bytes,
             max_field_size=self.limits.header_bytes,
             access_log=None,
-            # Nobody waits for the rest of a body that was refused.
-            lingering_time=0.0,
+            lingering_time=REFUSED_BODY_SECONDS,
         )
 
     def _request(

@@ -19,8 +19,8 @@ ASKED: Final = "How warm is it in Oslo, Rome and Lima?"
 ANSWER: Final = "Rome is the warmest, with 24 degrees."
 DEGREES: Final = {"Oslo": 4, "Rome": 24, "Lima": 19}
 
-MOST_OBJECTS: Final = 200_000
-"""How many are made, at most, until an address comes again: 13 MB. It is a handful in practice."""
+MOST_OBJECTS: Final = 20_000
+"""How many are made, at most, until an address comes again: 15 MB. It is a handful in practice."""
 
 
 class Result(dict[str, Any]):

@@ -74,6 +74,7 @@ async def connected(
         try:
             yield peer, client, gw
         finally:
+            peer.listening.set()
             await client.close()
             await until(lambda: peer.open == 0)
 
@@ -325,6 +326,12 @@ def test_a_key_is_needed_and_does_not_go_on():
     run(work())
 
 
+async def flood(client, frames):
+    """More than its upstream reads: it is held back in the middle of a frame, any time."""
+    for _ in range(frames):
+        await client.send_str("x" * 100_000)
+
+
 async def ending(client):
     end = await client.receive(timeout=5)
     assert end.type is WSMsgType.CLOSE, end
@@ -390,12 +397,12 @@ def test_a_key_that_is_taken_back_ends_also_what_waits_for_an_upstream_that_does
             peer.listening.clear()
             await client.send_str("wakes it up")
             (between,) = gw.world.passing
-            while not between.is_full(limits.unread_bytes):
-                await client.send_str("x" * 1_000_000)
-                await asyncio.sleep(0)
+            flooding = asyncio.create_task(flood(client, 500))
+            await until(lambda: between.is_full(limits.unread_bytes))
             gw.world.reload(replace(gw.world.config, keys=keys("b")))
             assert (await ending(client))[0] == 1008
-            peer.listening.set()
+            flooding.cancel()
+            await asyncio.wait([flooding])
 
     run(work())
 
@@ -517,24 +524,14 @@ def test_an_upstream_that_closes_at_once_is_heard_to_its_end():
 def test_an_upstream_that_does_not_read_holds_its_client_back():
     async def work():
         limits = Limits(unread_bytes=20_000)
-        async with connected(limits=limits) as (peer, client, _):
+        async with connected(limits=limits) as (peer, client, gw):
             peer.listening.clear()
             await client.send_str("wakes it up")
-            frame = "x" * 100_000
-            sent = 0
-
-            async def flood():
-                nonlocal sent
-                for _ in range(500):
-                    await client.send_str(frame)
-                    sent += 1
-
-            flooding = asyncio.create_task(flood())
-            reached = -1
-            while reached != sent:  # until nothing more is taken
-                reached = sent
-                await asyncio.sleep(0.3)
-            assert sent < 500
+            flooding = asyncio.create_task(flood(client, 500))
+            (between,) = gw.world.passing
+            await until(lambda: between.is_full(limits.unread_bytes))
+            await asyncio.sleep(0.3)
+            assert not flooding.done()
             peer.listening.set()
             await flooding
             await until(lambda: len(peer.heard) == 501)

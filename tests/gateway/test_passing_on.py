@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import (
@@ -20,6 +23,7 @@ from lockstitch.gateway.events import (
 from lockstitch.gateway.showing.passages import MOST_WAITING
 from lockstitch.gateway.showing.streams import Log, Stream
 from tests.gateway.building import run
+from tests.generated import examples
 
 DELTA = {"type": "response.output_text.delta", "sequence_number": 7, "delta": 'a"type" {b}\n'}
 PLAIN = [
@@ -86,6 +90,28 @@ def test_what_may_be_anything_else_is_read_in_full(chunk):
     assert is_plain(chunk) is (chunk == b"0" + CHUNK)
 
 
+PLAIN_CHUNK = re.compile(
+    rb"([0-9a-f]{1,6})\r\n(?:event: [a-z_.]+\n)?data: "
+    rb'\{"type": ?"response\.(?!output_item\.done")[a-z_]+\.[a-z_.]+",[^\r\n]*\}\n\n\r\n'
+)
+"""What a plain chunk is, in full."""
+
+EDITED = st.sampled_from([CHUNK, *map(chunk_of, map(block_of, PLAIN))])
+
+
+@settings(max_examples=examples(400))
+@given(st.lists(st.tuples(EDITED, st.integers(0, 120), st.sampled_from(b"\r\n}.,e8z")), max_size=8))
+def test_what_was_passed_on_before_does_not_change_what_is_plain(edits):
+    """Chunks of one length, one byte apart, one after the other."""
+    for chunk, at, byte in edits:
+        other = bytearray(chunk)
+        other[at % len(chunk)] = byte
+        for one in (bytes(other), chunk):
+            found = PLAIN_CHUNK.fullmatch(one)
+            true = found is not None and int(found[1], 16) == len(one) - len(found[1]) - 4
+            assert is_plain(one) is true
+
+
 def test_a_frame_of_a_lane_or_of_many_lines_is_read_in_full():
     data = json.dumps(DELTA).encode()
     assert is_plain_frame(data)
@@ -150,7 +176,7 @@ def test_what_is_passed_on_is_counted_numbered_and_kept():
         nameless = block_of({"type": "response.output_text.delta", "delta": "b"})
         assert passed(stream, chunk_of(nameless))
         assert stream.log.blocks == [BLOCK, nameless]
-        assert stream.log.size == len(BLOCK + nameless)
+        assert stream.log.size == len(CHUNK + chunk_of(nameless))
         assert stream.events == 2
         eighth = block_of({**DELTA, "sequence_number": 8})
         stream.show(eighth, (lone(eighth),))

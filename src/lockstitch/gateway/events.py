@@ -110,27 +110,49 @@ def lone(block: bytes) -> Heard | None:
 _PLAIN: Final = rb'\{"type": ?"(response\.(?!output_item\.done")[a-z_]+\.[a-z_.]+)",'
 """All events that are watched have a name of one word, but for that of an item."""
 
-_PLAIN_CHUNK: Final = re.compile(
-    rb"([0-9a-f]{1,6})\r\n(?:event: [a-z_.]+\n)?data: " + _PLAIN + rb"[^\n]*\}\n\n\r\n"
-).fullmatch
-_LONGEST_LENGTH: Final = 6
+_PLAIN_BEGINNING: Final = re.compile(
+    rb"([0-9a-f]{1,6})\r\n(?:event: [a-z_.]+\n)?data: " + _PLAIN
+).match
+_PLAIN_END: Final = b"}\n\n\r\n"
 _AROUND_A_CHUNK: Final = 4
+
+BEGINNINGS_KNOWN: Final = 4096
+"""Of chunks and frames that are shorter than this: words of a model are, and there are no more."""
+
+_beginnings: Final[dict[int, bytes]] = {}
+"""What a plain chunk of so many bytes began with, the last time. Most begin as one before them,
+with the same length and the same type: that is told in a tenth of the time."""
 
 
 def is_plain(chunk: bytes) -> bool:
     """Is this a whole chunk of HTTP, with one event that nothing follows from, as from nearly all?
-    No, where it may be anything else.
-
-    It is half of what splitting and decoding take."""
-    found = _PLAIN_CHUNK(chunk)
-    if found is None:
-        return False
-    length = found[1]
+    No, where it may be anything else."""
+    size = len(chunk)
+    beginning = _beginnings.get(size)
+    if beginning is None or not chunk.startswith(beginning):
+        beginning = _plain_beginning(chunk)
+        if beginning is None:
+            return False
+    at = len(beginning)
     return (
-        int(length, 16) + len(length) + _AROUND_A_CHUNK == len(chunk)
-        # A carriage return would end a line.
-        and chunk.find(b"\r", _LONGEST_LENGTH + 2) == len(chunk) - 2
+        chunk.endswith(_PLAIN_END)
+        # All behind the beginning is one line. A carriage return would end it, too.
+        and chunk.find(b"\n", at) == size - 4
+        and chunk.find(b"\r", at) == size - 2
     )
+
+
+def _plain_beginning(chunk: bytes) -> bytes | None:
+    """Up to where the type of the event ends, if it is plain, and the length true."""
+    found = _PLAIN_BEGINNING(chunk)
+    if found is None:
+        return None
+    length, size = found[1], len(chunk)
+    if int(length, 16) + len(length) + _AROUND_A_CHUNK != size:
+        return None
+    if size < BEGINNINGS_KNOWN:
+        _beginnings[size] = found[0]
+    return found[0]
 
 
 def block_in_chunk(chunk: bytes) -> bytes:
@@ -140,16 +162,21 @@ def block_in_chunk(chunk: bytes) -> bytes:
 
 _PLAIN_FRAME: Final = re.compile(_PLAIN).match
 
+_frame_beginnings: Final[dict[int, bytes]] = {}
+"""The same for frames, which have no length of their own before them."""
+
 
 def is_plain_frame(payload: bytes) -> bool:
     """Is this an event that nothing follows from, and that belongs to no lane? No, where it may be
     anything else."""
-    return (
-        _PLAIN_FRAME(payload) is not None
-        and payload.find(b'"stream_id"') < 0
-        and _LINE_FEED not in payload
-        and _CARRIAGE_RETURN not in payload
-    )
+    beginning = _frame_beginnings.get(len(payload))
+    if beginning is None or not payload.startswith(beginning):
+        found = _PLAIN_FRAME(payload)
+        if found is None:
+            return False
+        if len(payload) < BEGINNINGS_KNOWN:
+            _frame_beginnings[len(payload)] = found[0]
+    return not (b'"stream_id"' in payload or b"\n" in payload or b"\r" in payload)
 
 
 def block_in_frame(payload: bytes) -> bytes:

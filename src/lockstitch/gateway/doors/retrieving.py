@@ -148,7 +148,7 @@ def _log(world: World, tenant: str, response: str, kept: Kept | None) -> Log | N
     log = world.runs.find(tenant, response)
     if log is None and kept is not None:
         log = world.runs.find(tenant, kept.id)
-    return log if log is not None and log.blocks is not None else None
+    return log if log is not None and log.kept else None
 
 
 async def _asked(

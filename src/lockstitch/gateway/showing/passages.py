@@ -65,11 +65,11 @@ class Passage:
         return True
 
     def put_away(self) -> list[bytes]:
-        """What was passed on since the last time, as blocks of lines."""
+        """What was passed on since the last time, as it came: `block_of` makes lines of it."""
         waiting, self.waiting = self.waiting, []
         self._put_away += len(waiting)
         self.last = waiting[-1]
-        return [block_of(raw) for raw in waiting]
+        return waiting
 
 
 def block_of(raw: bytes) -> bytes:

@@ -35,7 +35,7 @@ class Runs:
     def end(self, tenant: str, response: str, *, keep: bool = True) -> None:
         """Nothing more will be heard of it."""
         log = self._running.pop((tenant, response), None)
-        if log is None or log.blocks is None or not keep:
+        if log is None or not log.kept or not keep:
             return
         self._ended[tenant, response] = log
         self._sizes[tenant, response] = log.size

@@ -54,18 +54,34 @@ class Log:
         self.passage = Passage()
         """What it has passed on belongs behind the blocks."""
         self._blocks: list[bytes] | None = []
+        self._raw: list[range] = []
+        """Which of the blocks are as the passage had them: nobody has asked for their lines."""
         self._size = 0
         self.over = False
         self._followers: list[Callable[[bytes], None]] = []
 
     @property
-    def blocks(self) -> list[bytes] | None:
-        """None once it has grown too large to keep."""
+    def kept(self) -> bool:
+        """Not once it has grown too large."""
         self._put_away()
-        return self._blocks
+        return self._blocks is not None
+
+    @property
+    def blocks(self) -> list[bytes] | None:
+        """Lines of whole events; None if they are not kept."""
+        self._put_away()
+        blocks = self._blocks
+        if blocks is not None and self._raw:
+            for places in self._raw:
+                blocks[places.start : places.stop] = map(
+                    block_of, blocks[places.start : places.stop]
+                )
+            self._raw.clear()
+        return blocks
 
     @property
     def size(self) -> int:
+        """How many bytes came to be kept."""
         self._put_away()
         return self._size
 
@@ -75,7 +91,7 @@ class Log:
 
     def add(self, block: bytes) -> None:
         self._put_away()
-        self._keep(block)
+        self._keep((block,))
         if self._followers:
             for tell in tuple(self._followers):  # one may stop while it is told
                 tell(block)
@@ -89,18 +105,22 @@ class Log:
 
     def _put_away(self) -> None:
         if self.passage.waiting:
-            for block in self.passage.put_away():
-                self._keep(block)
+            self._keep(self.passage.put_away(), raw=True)
 
-    def _keep(self, block: bytes) -> None:
-        if self._blocks is not None:
-            self._blocks.append(block)
-            self._size += len(block)
-            if self._size > LARGEST_LOG_BYTES:
-                self.drop()
+    def _keep(self, blocks: Sequence[bytes], *, raw: bool = False) -> None:
+        kept = self._blocks
+        if kept is None:
+            return
+        if raw:
+            self._raw.append(range(len(kept), len(kept) + len(blocks)))
+        kept += blocks
+        self._size += sum(map(len, blocks))
+        if self._size > LARGEST_LOG_BYTES:
+            self.drop()
 
     def drop(self) -> None:
         self._blocks = None
+        self._raw.clear()
         self._size = 0
 
     def since(self, number: int) -> bytes | None:
@@ -160,11 +180,16 @@ class Stream:
         """The sequence number that was shown last."""
         passage = self._passage
         last = passage.waiting[-1] if passage.waiting else passage.last
-        if last is not None:
-            heard = lone(block_of(last))
-            if heard is not None:
-                return _last_number((heard,), self._number)
-        return self._number
+        heard = None if last is None else lone(block_of(last))
+        number = None if heard is None else number_of(heard)
+        return self._number if number is None else number
+
+    def _number_behind(self, events: Sequence[Heard]) -> int:
+        for heard in reversed(events):
+            number = number_of(heard)
+            if number is not None:
+                return number
+        return self.number
 
     def begin(self, status: int, headers: Headers) -> None:
         if not self.begun:
@@ -239,7 +264,7 @@ class Stream:
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
         self._events += len(events)
         if events:
-            self._number = _last_number(events, self.number)
+            self._number = self._number_behind(events)
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
             self._passage.last = None
@@ -248,14 +273,6 @@ class Stream:
 
 def _failure(done: asyncio.Future[None]) -> BaseException | None:
     return asyncio.CancelledError() if done.cancelled() else done.exception()
-
-
-def _last_number(events: Sequence[Heard], before: int) -> int:
-    for heard in reversed(events):
-        number = number_of(heard)
-        if number is not None:
-            return number
-    return before
 
 
 def _as_sse(events: Sequence[Heard]) -> bytes:

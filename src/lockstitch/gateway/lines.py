@@ -86,4 +86,7 @@ def first(headers: Headers | Mapping[str, str], name: str) -> str | None:
     """The value of a header, whatever its case."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     wanted = name.lower()
-    return next((value for key, value in pairs if key.lower() == wanted), None)
+    for key, value in pairs:
+        if key.lower() == wanted:
+            return value
+    return None

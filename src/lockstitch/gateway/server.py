@@ -137,8 +137,10 @@ class Gateway:
 
     async def _arrive(self, request: web.BaseRequest) -> None:
         """Wait for the body. The request keeps it: doors read it again."""
+        # What came with the head is not waited for.
+        seconds = None if request.content.is_eof() else self.world.config.limits.request_seconds
         try:
-            async with asyncio.timeout(self.world.config.limits.request_seconds):
+            async with asyncio.timeout(seconds):
                 await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise RequestRefused(refusals.too_large(request.client_max_size)) from None

@@ -89,17 +89,17 @@ class Upstreams:
     """All of them, in the order of the configuration."""
 
     def __init__(self, told: Iterable[Upstream], limits: Limits, *, keyed: bool) -> None:
-        self._all = {one.name: Reached(one, limits, keyed=keyed) for one in told}
+        self.by_name = {one.name: Reached(one, limits, keyed=keyed) for one in told}
 
     def __iter__(self) -> Iterator[Reached]:
-        return iter(self._all.values())
+        return iter(self.by_name.values())
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self.by_name)
 
     def get(self, name: str) -> Reached | None:
-        return self._all.get(name)
+        return self.by_name.get(name)
 
     async def close(self) -> None:
-        for one in self._all.values():
+        for one in self.by_name.values():
             await one.close()

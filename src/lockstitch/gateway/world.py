@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from msgspec import Struct
@@ -123,14 +123,13 @@ class World:
         """May whoever has this key, or none, ask at all?"""
         return key is not None or not self.keyring
 
-    @contextmanager
-    def place_for(self, caller: Caller) -> Iterator[None]:
+    def place_for(self, caller: Caller) -> AbstractContextManager[None]:
         """A place among what the caller's key may have under way, for as long as this is open.
         Raises `RequestRefused` if there is none."""
-        key = caller.key
-        if key is None:
-            yield
-            return
+        return nullcontext() if caller.key is None else self._place_of(caller.key)
+
+    @contextmanager
+    def _place_of(self, key: Key) -> Iterator[None]:
         exhausted = self.allowance.take(key, self.clock())
         if exhausted is not None:
             self.metrics.refused.labels(exhausted.of).inc()
@@ -173,19 +172,22 @@ class World:
     ) -> dict[str, Reached]:
         """The upstreams that a request may go to, by name, best first (`routing`). Raises
         `RequestRefused` if there is none."""
+        now = self.clock()
+        known = self.upstreams.by_name
         names = routing.route(
-            [one.told for one in self.upstreams],
+            [one.told for one in known.values()],
             api=api,
             model=model,
-            now=self.clock(),
+            now=now,
             allowed=caller.key.upstreams if caller.key is not None else None,
-            cooling={one.name: one.cooling_until for one in self.upstreams},
+            cooling={
+                name: one.cooling_until for name, one in known.items() if one.cooling_until > now
+            },
             home=home,
             bound=bound,
         )
         if not names:
             raise RequestRefused(no_such_model(model))
-        known = {one.name: one for one in self.upstreams}
         return {name: known[name] for name in names}
 
     def note_findings(self, caller: Caller, mode: Guarding, findings: Iterable[Finding]) -> None:

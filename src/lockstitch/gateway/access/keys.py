@@ -50,8 +50,10 @@ def presented(headers: Headers | Mapping[str, str]) -> str | None:
 
 def in_subprotocol(headers: Headers | Mapping[str, str]) -> str | None:
     """The key that a page shows when it opens a WebSocket."""
-    offered = (first(headers, "sec-websocket-protocol") or "").split(",")
-    shown = (one.strip() for one in offered)
+    offered = first(headers, "sec-websocket-protocol")
+    if offered is None:
+        return None
+    shown = (one.strip() for one in offered.split(","))
     keys = (one.removeprefix(KEY_SUBPROTOCOL) for one in shown if one.startswith(KEY_SUBPROTOCOL))
     return next(keys, None) or None
 

@@ -285,6 +285,8 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
 def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:
     """A field that the body has twice. Where it has none, its names and values stand in it one
     after the other just as they were read."""
+    if _encoder.encode(fields) == body:
+        return None  # as most clients write it, without a space
     at = 0
     seen: set[str] = set()
     for name, raw in fields.items():

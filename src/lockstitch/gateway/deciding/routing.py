@@ -49,7 +49,6 @@ def route(
     to be left alone. ``home``: where the chain is; it comes first, cooling or not, because only
     there it goes on as it is. ``bound``: it cannot be anywhere else (a conversation that the
     upstream keeps)."""
-    until = cooling or {}
     fitting = [
         upstream.name
         for upstream in upstreams
@@ -57,15 +56,13 @@ def route(
     ]
     if bound:
         return tuple(name for name in fitting if name == home)
-    fresh = [name for name in fitting if until.get(name, now) <= now]
-    waiting = [name for name in fitting if until.get(name, now) > now]
-    # Of those that cool down the one that is first to be back is tried first.
-    waiting.sort(key=lambda name: until[name])
-    ordered = [*fresh, *waiting]
-    if home in ordered:
-        ordered.remove(home)
-        ordered.insert(0, home)
-    return tuple(ordered)
+    if cooling:
+        # Of those that cool down the one that is first to be back is tried first.
+        fitting.sort(key=lambda name: max(cooling.get(name, now), now))
+    if home in fitting:
+        fitting.remove(home)
+        fitting.insert(0, home)
+    return tuple(fitting)
 
 
 def next_upstream(route: Iterable[str], tried: Collection[str]) -> str | None:

@@ -23,6 +23,9 @@ _LEVELS: Final = {
     "error": logging.ERROR,
 }
 SERVER_ERROR: Final = 500
+_least = logging.INFO
+"""What is said at all, from this level on."""
+
 DEEPEST: Final = 8
 """A fact that is nested deeper is not worth reading in a log line."""
 
@@ -59,6 +62,8 @@ def configure(
     ]
     # Its only word is a warning with all subprotocols that a client offers, and one may be a key.
     logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
+    global _least  # noqa: PLW0603  (as structlog's own configuration, which is one for all)
+    _least = _LEVELS[settings.level]
     structlog.configure(
         processors=finishing,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
@@ -69,6 +74,8 @@ def configure(
 
 def request_ended(ended: RequestEnded) -> None:
     """A request is over: one line."""
+    if ended.status < SERVER_ERROR and _least > logging.INFO:
+        return  # a line that nobody wants need not be made
     facts: dict[str, Any] = {
         "request_id": ended.request_id,
         "method": ended.method,

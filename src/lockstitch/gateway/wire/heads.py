@@ -139,30 +139,35 @@ def request_head(base: Base, asking: Asking) -> bytes:
 
 def written(headers: Headers, *, without: frozenset[str]) -> list[tuple[str, str]]:
     """The headers that go on to the next hop, each of them safe to write."""
-    named = named_by_connection(headers)
-    kept = []
-    for name, value in headers:
-        if not _TOKEN.fullmatch(name):
-            raise Unwritable(f"{name!r} is no name of a header.")
-        if not _VALUE.fullmatch(value) or not _is_encodable(value):
-            # The value may be a secret.
-            raise Unwritable(f"The header {name} has a character that a head cannot hold.")
-        if (lowered := name.lower()) not in without and lowered not in named:
-            kept.append((name, value))
-    return kept
+    names = [name for name, _ in headers]
+    # All at once: each is safe if all of them together are, and none is empty.
+    if not all(names) or not _is_safe("".join(names), "".join([value for _, value in headers])):
+        for name, value in headers:
+            _check(name, value)
+    left_out = without | named_by_connection(headers)
+    return [(name, value) for name, value in headers if name.lower() not in left_out]
 
 
 def named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
     """What `connection` names is about one connection, too."""
-    return {
-        word.strip().lower()
-        for name, value in headers
-        if name.lower() == "connection"
-        for word in value.split(",")
-    }
+    named: set[str] = set()
+    for name, value in headers:
+        if name.lower() == "connection":
+            named.update(word.strip().lower() for word in value.split(","))
+    return named
 
 
-def _is_encodable(value: str) -> bool:
+def _check(name: str, value: str) -> None:
+    if not _TOKEN.fullmatch(name):
+        raise Unwritable(f"{name!r} is no name of a header.")
+    if not _is_safe(name, value):
+        # The value may be a secret.
+        raise Unwritable(f"The header {name} has a character that a head cannot hold.")
+
+
+def _is_safe(name: str, value: str) -> bool:
+    if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
+        return False
     try:
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -95,6 +95,12 @@ class HttpLines:
         """A connection that nobody else has, and a turn that `freed` gives back."""
         if self._closed:
             raise LineFailure(f"The lines to {self._name} are closed.", sent=False)
+        if not self._turns.locked():
+            # Nobody waits, and nearly always there is one: no clock is needed for that.
+            await self._turns.acquire()
+            if (kept := self._kept()) is not None:
+                return kept
+            self._turns.release()
         has_turn = False
         try:
             async with asyncio.timeout(self._limits.connect_seconds):

@@ -23,6 +23,9 @@ from lockstitch.store.stepping import check_numbers, claim_lost, out_of_step
 HEADS = 2_000
 """How many conversations are remembered between appends. About 1 MB; all are forgotten at once."""
 
+ROWS = (64, *range(16, 0, -1))
+"""How many rows are inserted at once."""
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[tuple[Naming, str]])
 
@@ -35,12 +38,12 @@ def names_of(kept: bytes | None) -> tuple[Name, ...]:
 
 
 def _of_many_rows(statement: str) -> Mapping[int, str]:
-    """An insert of one row, as inserts of many rows, the longest first.
+    """An insert of one row, as inserts of many rows, the longest first. Few are one statement.
 
     Each statement lets go of the interpreter's lock, and waits to have it back while the event
     loop is at work: the fewer there are, the sooner a group is committed."""
     insert, row = statement.removesuffix(";").split("VALUES")
-    return {many: f"{insert}VALUES{', '.join([row] * many)}" for many in (64, 16, 4, 1)}
+    return {many: f"{insert}VALUES{', '.join([row] * many)}" for many in ROWS}
 
 
 _APPEND_RECORDS = _of_many_rows(QUERIES["append_record"])
@@ -122,8 +125,9 @@ class Writing:
     def claim(self, conversation: str, owner: str, seconds: float) -> Claim:
         head = self._head(conversation)
         if head is None:
-            new = self._execute(QUERIES["begin_conversation"], (conversation, self._moment)).get
-            head = self._heads[conversation] = _Head(new, None, None, None, 0)
+            begun = self._begin(conversation, owner, seconds)
+            assert begun is not None, "nobody else writes in this transaction"
+            return begun
         if head.until is not None and head.until > self._moment:
             raise ConversationBusy(
                 f"Conversation {conversation!r} in {self._url} is held by {head.owner} for"
@@ -147,11 +151,24 @@ class Writing:
     ) -> Claim | None:
         """Claim one that is new, and append its first records; None if there is one already."""
         check_numbers(self._url, conversation, records)  # before it begins
-        if self._head(conversation) is not None:
+        if conversation in self._heads:
             return None
-        claim = self.claim(conversation, owner, seconds)
-        self.append(claim, 0, records, release)
+        claim = self._begin(conversation, owner, seconds)
+        if claim is not None:
+            self.append(claim, 0, records, release)
         return claim
+
+    def _begin(self, conversation: str, owner: str, seconds: float) -> Claim | None:
+        """One that is new, and claimed; None if there is one already."""
+        token = self._execute(QUERIES["next_token"]).get
+        until = self._moment + seconds
+        new = self._execute(
+            QUERIES["begin_conversation"], (conversation, self._moment, owner, token, until)
+        ).get
+        if new is None:
+            return None
+        self._heads[conversation] = _Head(new, owner, token, until, 0)
+        return Claim(conversation, owner, token, 0)
 
     def renew(self, claim: Claim, seconds: float) -> None:
         head = self._held(claim)

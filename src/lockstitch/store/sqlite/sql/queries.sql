@@ -7,7 +7,8 @@ SELECT id, owner, token, until FROM conversations WHERE name = ?;
 SELECT coalesce(max(seq), 0) FROM records WHERE conversation = ?;
 
 -- name: begin_conversation
-INSERT INTO conversations (name, created) VALUES (?, ?) RETURNING id;
+INSERT INTO conversations (name, created, owner, token, until) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO NOTHING RETURNING id;
 
 -- name: next_token
 UPDATE fence SET token = token + 1 RETURNING token;

@@ -56,7 +56,7 @@ def test_the_first_word_of_a_turn_alone_is_a_look():
         began = time.monotonic()
         for _ in range(FREE_LOOKS * 5):
             assert not looks.looked
-            looks.look()
+            looks.look(asyncio.get_running_loop())
             assert looks.looked
             await asyncio.sleep(0)
         assert time.monotonic() - began >= FREE_LOOKS * 3 * PERIOD_SECONDS

@@ -4,6 +4,7 @@ RFC 6455, 5.2. Reading frames is left to the libraries on either side."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -19,10 +20,15 @@ _long: Final = Struct("!BBQ").pack
 
 def text_frame(payload: bytes) -> bytes:
     """One text message, in one frame. That it is UTF-8 is the caller's word."""
-    length = len(payload)
+    return text_head(len(payload)) + payload
+
+
+@lru_cache(maxsize=4096)  # words of a model have few lengths
+def text_head(length: int) -> bytes:
+    """What stands before a text message of so many bytes."""
     # "The minimal number of bytes MUST be used to encode the length."
     if length < 126:
-        return _short(_TEXT, length) + payload
+        return _short(_TEXT, length)
     if length < 65536:
-        return _medium(_TEXT, 126, length) + payload
-    return _long(_TEXT, 127, length) + payload
+        return _medium(_TEXT, 126, length)
+    return _long(_TEXT, 127, length)

@@ -179,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = True
         if not self._looks.looked:
-            self._looks.look()
+            self._looks.look(self._loop)
         passes = self._passes
         if passes is not None and passes(data):
             return

@@ -29,11 +29,11 @@ class Looks:
         self._next = 0.0
         self.looked = False
 
-    def look(self) -> None:
-        """The first word of this turn."""
+    def look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The first word of this turn. Who looks knows the loop; to ask for it is a system call."""
         self.looked = True
         # In the next turn, before connections are looked at again.
-        asyncio.get_running_loop().call_soon(self._rest)
+        loop.call_soon(self._rest)
 
     def _rest(self) -> None:
         self.looked = False

@@ -87,6 +87,26 @@ class SocketHearing(Protocol):
 class UpstreamSocket(picows.WSListener):
     """One connection. After its end every call does nothing."""
 
+    __slots__ = (
+        "_end",
+        "_heard",
+        "_hearing",
+        "_held",
+        "_in_parts",
+        "_limits",
+        "_looks",
+        "_loop",
+        "_lost",
+        "_parts",
+        "_parts_bytes",
+        "_pass",
+        "_passes",
+        "_paused",
+        "_pinged",
+        "_transport",
+        "_watch",
+    )
+
     def __init__(self, hearing: SocketHearing, limits: SocketLimits) -> None:
         super().__init__()
         self._hearing: SocketHearing | None = hearing
@@ -193,7 +213,7 @@ class UpstreamSocket(picows.WSListener):
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         self._heard = True
         if not self._looks.looked:
-            self._looks.look()
+            self._looks.look(self._loop)
         hearing = self._hearing
         if hearing is None or self._end is not None:
             if frame.msg_type == picows.WSMsgType.CLOSE:

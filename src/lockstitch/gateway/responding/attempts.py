@@ -148,11 +148,10 @@ class Attempt:
             except EventTooLarge as error:
                 self._end(Broken(LineFailure(f"{error}.", sent=True)))
                 return
-        for heard in events:
-            if heard.event.type in WATCHED:
-                self._watch(block, events)
-                return
-        if events:
+        watched = [n for n, heard in enumerate(events) if heard.event.type in WATCHED]
+        if watched:
+            self._watch(block, events, watched)
+        elif events:
             if self.stream.shown is Shown.MORE:
                 self.stream.show(block, events)
             else:
@@ -179,15 +178,16 @@ class Attempt:
 
     # --- what follows from an event ------------------------------------------------------------
 
-    def _watch(self, block: bytes | None, events: Sequence[Heard]) -> None:
+    def _watch(self, block: bytes | None, events: Sequence[Heard], watched: Sequence[int]) -> None:
+        """``watched``: where something follows from an event."""
         waiting = 0
         """The first event of the block that was not dealt with."""
         shown = self.stream.shown
-        for n, heard in enumerate(events):
-            if self.stream.visible and heard.event.type not in QUIET:
+        for before, n in enumerate(watched):
+            heard = events[n]
+            # All that is not watched says something.
+            if self.stream.visible and (n > before or heard.event.type not in QUIET):
                 shown = Shown.MORE
-            if heard.event.type not in WATCHED:
-                continue
             then, told = self._decide(heard, shown)
             if then is _Then.PASS and told is heard:
                 continue

@@ -11,10 +11,11 @@ from itertools import count
 import pytest
 
 from lockstitch.core.outcomes import UNKNOWN_TEXT
+from lockstitch.emulator import call, reply
 from lockstitch.runner import backoff
 from lockstitch.store.errors import CannotWrite, StoreError
 from lockstitch.store.memory import MemoryStore
-from tests.runner.stage import MODES, outputs_in, played, staged, text_of
+from tests.runner.stage import MODES, THREAD, outputs_in, played, staged, text_of, within
 from tests.runner.stage_three import FINAL, KEYS, LATER, NAMES, THREE_CALLS, USER, Counting
 
 CASE_SECONDS = 10.0
@@ -90,3 +91,30 @@ async def _goes_on(stage, number, mode, written):
     assert {f"call_{name}" for name in NAMES if name not in counting.effects} <= set(unknown)
     assert stage.broken() == {}
     return failed
+
+
+def test_an_output_that_cannot_be_written_ends_the_turn_though_another_tool_still_runs():
+    async def work():
+        two = reply(call("quick", {}, call_id="call_quick"), call("slow", {}, call_id="call_slow"))
+        async with staged(two) as stage:
+            store = stage.store = Failing()
+            begun, left = asyncio.Event(), asyncio.Event()
+
+            async def slow() -> str:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    left.set()
+                return "never"
+
+            async def quick() -> str:
+                await begun.wait()
+                store.fails_at = store.writes + 1
+                return "done"
+
+            with pytest.raises(StoreError):
+                await played(stage.runner(quick, slow).turn(THREAD, USER))
+            assert left.is_set()
+
+    within(work)

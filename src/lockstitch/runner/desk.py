@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -66,13 +67,21 @@ class Desk:
         self._settled = settled
         """Told of each call whose output is on disk."""
         self._running: dict[Place, asyncio.Task[None]] = {}
+        """What is not settled yet, and what could not be written."""
+        self._changed = asyncio.Event()
 
     def take(self, calls: Sequence[Call]) -> None:
         """Begin with these calls, as far as nobody must be asked first."""
         for call in calls:
             place = Place(call.seq, call.slot)
             if place not in self._running and self._why_not(call) is None:
-                self._running[place] = asyncio.create_task(self._settle(place))
+                task = self._running[place] = asyncio.create_task(self._settle(place))
+                task.add_done_callback(partial(self._ended, place))
+
+    def _ended(self, place: Place, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is None:
+            self._running.pop(place, None)
+        self._changed.set()
 
     def held(self, calls: Sequence[Call]) -> tuple[list[PendingCall], list[PendingCall]]:
         """Of these calls: those that wait for an approval, and those that wait for an output."""
@@ -81,12 +90,14 @@ class Desk:
         return approval, output
 
     async def finish(self) -> None:
-        """Wait until everything that was begun is settled."""
-        while running := [task for task in self._running.values() if not task.done()]:
-            await asyncio.wait(running)
-        for task in self._running.values():
-            task.result()
-        self._running.clear()
+        """Wait until everything that was begun is settled. Raises at once what keeps an output from
+        being written: what else runs may take an hour."""
+        while self._running:
+            for task in self._running.values():
+                if task.done():
+                    task.result()
+            self._changed.clear()
+            await self._changed.wait()
 
     async def stop(self) -> None:
         """Cancel what runs. Each gets its grace time, and an honest outcome on disk."""

@@ -256,6 +256,21 @@ def test_a_create_behind_what_is_gone_goes_behind_what_is_there_and_is_counted()
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [("/realtime?model=m", "realtime"), ("/realtime/other", "realtime"), ("/else", "responses")],
+)
+def test_a_connection_is_counted_as_what_it_is(path, api):
+    async def work():
+        async with connected(target=path) as (_, client, gw):
+            await client.close()
+            counted = gw.world.metrics.requests.labels(api, "up", "1xx")._value
+            await until(counted.get)
+            assert counted.get() == 1
+
+    run(work())
+
+
 def test_the_guard_of_a_key_turns_it_off():
     async def work():
         async with connected(key="a", keys=keys("a", guard="off")) as (peer, client, _):

@@ -15,6 +15,7 @@ from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,
+    SECONDS,
     WRITES,
     both,
     call,
@@ -597,6 +598,141 @@ def test_too_many_requests_in_a_lane_are_refused_and_the_others_answered():
             ended = [await next_end(ws) for _ in range(65)]
             assert {one["type"] for one in ended} == {"response.completed"}
             await ws.close()
+
+    run(main())
+
+
+def test_requests_that_wait_are_no_larger_together_than_one_may_be():
+    async def main():
+        async with both(up_transport="both", limits=replace(QUICK, body_bytes=50_000)) as (up, gw):
+            go = asyncio.Event()
+
+            async def waits(asked):
+                await go.wait()
+                return await streaming("resp_0", message())(asked)
+
+            up.then(waits)
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            await until(lambda: len(up.asked) == 1)
+            for _ in range(3):
+                await ws.send_json(create(input="x" * 20_000))
+            refused = await next_end(ws)
+            assert refused["status"] == 429
+            assert "bytes in requests that wait" in refused["error"]["message"]
+            go.set()
+            ended = [await next_end(ws) for _ in range(3)]
+            assert {one["type"] for one in ended} == {"response.completed"}
+            await ws.send_json(create(input="x" * 20_000))
+            assert (await next_end(ws))["type"] == "response.completed"
+            await ws.close()
+
+    run(main())
+
+
+async def flood(ws, frame, count):
+    """More than anybody reads: it is held back in the middle of a frame, any time."""
+    for _ in range(count):
+        await ws.send_json(frame)
+
+
+def test_a_client_steers_no_faster_than_its_upstream_reads():
+    async def main():
+        listening = asyncio.Event()
+        heard = []
+        events = told_by("resp_1", message())
+
+        async def converse(request):
+            ws = web.WebSocketResponse(max_msg_size=0)
+            await ws.prepare(request)
+            await ws.receive()
+            for event in events[:3]:
+                await ws.send_json(event)
+            await listening.wait()
+            while len(heard) < 500:
+                heard.append(json.loads((await ws.receive()).data)["type"])
+            for event in events[3:]:
+                await ws.send_json(event)
+            await ws.receive()
+            return ws
+
+        limits = replace(QUICK, unread_bytes=20_000, silence_seconds=SECONDS)
+        async with both(up_transport="both", limits=limits) as (up, gw):
+            up._converse = converse
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            assert await frames(ws, 3) == events[:3]
+            (session,) = gw.world.sessions
+            (shared,) = session.shared.values()
+            frame = {"type": "response.steer", "input": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 500))
+            await until(lambda: session.is_full)
+            await asyncio.sleep(0.3)
+            assert not flooding.done()
+            assert shared.backlog < limits.unread_bytes + 2 * 101_000
+            listening.set()
+            await flooding
+            assert await frames(ws, len(events) - 3) == events[3:]
+            assert heard == ["response.steer"] * 500
+            await ws.close()
+
+    run(main())
+
+
+def test_a_client_that_does_not_read_what_it_is_refused_with_is_not_read_either():
+    async def main():
+        limits = replace(QUICK, unread_bytes=20_000)
+        async with both(up_transport="both", limits=limits) as (_, gw):
+            ws = await gw.socket()
+            frame = {"type": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 500))
+            await until(lambda: gw.world.sessions)
+            (session,) = gw.world.sessions
+            await until(lambda: session.is_full)
+            await asyncio.sleep(0.3)
+            assert not flooding.done()
+            assert session.client.backlog < limits.unread_bytes + 2 * 101_000
+            for _ in range(500):
+                assert (await next_end(ws))["type"] == "error"
+            await flooding
+            await ws.send_json(create(input="x"))
+            assert (await next_end(ws))["type"] == "response.completed"
+            await ws.close()
+
+    run(main())
+
+
+def test_a_client_that_was_held_back_is_read_again_when_its_upstream_is_gone():
+    async def main():
+        leaving = asyncio.Event()
+
+        async def converse(request):
+            ws = web.WebSocketResponse(max_msg_size=0)
+            await ws.prepare(request)
+            await ws.receive()
+            await ws.send_json(told_by("resp_1", message())[0])
+            await leaving.wait()
+            request.transport.abort()
+            return ws
+
+        limits = replace(QUICK, unread_bytes=20_000, silence_seconds=SECONDS)
+        async with both(up_transport="both", up_retries=0, limits=limits) as (up, gw):
+            up._converse = converse
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            await frames(ws, 1)
+            (session,) = gw.world.sessions
+            frame = {"type": "response.steer", "input": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 200))
+            await until(lambda: session.is_full)
+            assert not flooding.done()
+            leaving.set()
+            # Nothing takes the rest, and that may be told before the response has ended.
+            while (await next_end(ws))["type"] != "response.failed":
+                pass
+            await flooding
+            await ws.close()
+            await until(lambda: not gw.world.sessions)
 
     run(main())
 

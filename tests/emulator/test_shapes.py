@@ -424,6 +424,13 @@ def test_an_id_whose_prefix_is_not_well_known_is_taken():
     check_items([{"type": "local_shell_call_output", "id": "call_1", "output": ""}])
 
 
+@pytest.mark.parametrize("named", [{}, {"id": None}, {"id": None, "call_id": None}])
+def test_a_local_shell_output_that_names_no_call_is_refused(named):
+    output = {"type": "local_shell_call_output", "output": "", **named}
+    refused = refusal(check_items, [output])
+    assert (refused.rule, refused.param) == ("missing-parameter", "input[0].call_id")
+
+
 # A create
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lockstitch.gateway.doors.socket import Shared
 from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
+    EACH_SECONDS,
     NOT_FOUND,
     QUICK,
     SECONDS,
@@ -42,7 +43,7 @@ def create(**body):
 
 
 async def frames(ws, count):
-    return [json.loads((await ws.receive(timeout=5)).data) for _ in range(count)]
+    return [json.loads((await ws.receive(timeout=EACH_SECONDS)).data) for _ in range(count)]
 
 
 @TRANSPORTS
@@ -392,7 +393,7 @@ def test_a_frame_that_is_too_large_ends_the_connection_and_nothing_else():
         async with both(up_transport="both", limits=replace(QUICK, body_bytes=10_000)) as (up, gw):
             ws = await gw.socket()
             await ws.send_json(create(input="x" * 20_000))
-            message_ = await ws.receive(timeout=5)
+            message_ = await ws.receive(timeout=EACH_SECONDS)
             assert message_.type in (WSMsgType.CLOSE, WSMsgType.CLOSED)
             assert ws.close_code == 1009
             assert up.asked == []
@@ -413,7 +414,7 @@ def test_answers_whose_client_has_gone_are_heard_to_their_end(transport):
             await until(lambda: len(up.asked) == 3)
             await asyncio.sleep(0.05)
             ws._response.connection.transport.abort()
-            for _ in range(300):
+            for _ in range(1000):
                 kept = [await gw.world.exchanges.exchange("local", f"resp_{n}") for n in range(3)]
                 if all(one is not None and one.continues for one in kept):
                     break
@@ -472,9 +473,9 @@ def test_a_connection_that_is_idle_does_not_hold_up_the_end_of_the_gateway():
             await ws.send_json(create(input="x"))
             await next_end(ws)
             began = asyncio.get_running_loop().time()
-            reading = asyncio.create_task(ws.receive(timeout=5))
-            await gw.gateway.drain(3.0)
-            assert asyncio.get_running_loop().time() - began < 2.0
+            reading = asyncio.create_task(ws.receive(timeout=EACH_SECONDS))
+            await gw.gateway.drain(EACH_SECONDS)
+            assert asyncio.get_running_loop().time() - began < EACH_SECONDS / 2
             closed = await reading
             assert closed.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
 
@@ -493,7 +494,7 @@ def test_a_gateway_that_drains_takes_no_more_requests_on_a_connection():
             asked = len(up.asked)
             await ws.send_json(create(input="y", stream_id="b"))
             told = []
-            while (message_ := await ws.receive(timeout=5)).type is WSMsgType.TEXT:
+            while (message_ := await ws.receive(timeout=EACH_SECONDS)).type is WSMsgType.TEXT:
                 event = json.loads(message_.data)
                 told.append((event["stream_id"], event["type"]))
             assert message_.type is WSMsgType.CLOSE
@@ -515,7 +516,7 @@ def test_a_key_that_was_taken_back_is_not_taken_on_an_open_connection():
             await gw.gateway.reload(config)
             asked = len(up.asked)
             await ws.send_json(create(input="y"))
-            message_ = await ws.receive(timeout=5)
+            message_ = await ws.receive(timeout=EACH_SECONDS)
             refused = message_.type is WSMsgType.TEXT and json.loads(message_.data)
             assert message_.type is not WSMsgType.TEXT or refused["type"] == "error", refused
             assert len(up.asked) == asked

@@ -272,10 +272,10 @@ def test_three_thousand_items_are_checked_in_a_few_tens_of_milliseconds():
     items = [message, CALL, OUTPUT] * 1000
     taken = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()  # what others take of the processor does not count
         check_items(items)
-        taken.append(time.perf_counter() - start)
-    # Some 10 ms on an idle machine; the margin is for a busy one.
+        taken.append(time.thread_time() - start)
+    # Some 10 ms on an idle machine; the margin is for a busy one, whose caches are cold.
     assert min(taken) < 0.1
 
 

@@ -248,8 +248,9 @@ def check_items(items: Any, param: str = "input") -> None:
 
 def _check_joined(item: dict[str, Any], path: str) -> None:
     """The one output that names its call in either of two fields."""
-    named = item.get("call_id") is not None or item.get("id") is not None
-    if item.get("type") == "local_shell_call_output" and not named:
+    if item.get("type") != "local_shell_call_output":
+        return
+    if item.get("call_id") is None and item.get("id") is None:
         raise missing_parameter(f"{path}.call_id")
 
 

@@ -144,6 +144,17 @@ def test_the_id_of_a_local_shell_output_names_its_call_and_stays():
     assert dressed(output, Ids()) == {**output, "status": "completed"}
 
 
+@pytest.mark.parametrize("own", [{}, {"id": None}, {"id": "lsho_1"}])
+def test_a_local_shell_output_that_has_a_call_id_is_kept_by_it(own):
+    output = {"type": "local_shell_call_output", "call_id": "call_1", "output": "{}", **own}
+    assert dressed(output, Ids()) == {
+        "type": "local_shell_call_output",
+        "id": "call_1",
+        "output": "{}",
+        "status": "completed",
+    }
+
+
 def test_a_picture_without_detail_is_kept_with_auto():
     picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
     kept = is_as_the_types_say({"role": "user", "content": [picture]})

@@ -501,9 +501,20 @@ def test_a_client_that_goes_away_leaves_no_traceback(emulator, fields, how):
 
 # Stopping
 
+AT_ONCE_SECONDS = 15.0
+"""Also on a busy machine."""
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """An emulator that waits longer for its clients than anybody who says "at once"."""
+    for module in (listening, reception):
+        monkeypatch.setattr(module, "STOP_SECONDS", 2 * AT_ONCE_SECONDS)
+
 
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/realtime?model=m"])
+@pytest.mark.usefixtures("patient")
 def test_a_stop_closes_idle_sockets_at_once(path, answers):
     emulator = EmulatorThread().start()
     peer = socket.create_connection(address(emulator), SECONDS)
@@ -520,7 +531,7 @@ def test_a_stop_closes_idle_sockets_at_once(path, answers):
         if answers:
             peer.sendall(b"\x88\x82\0\0\0\0\x03\xe9")
         stopping.result(SECONDS)
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < AT_ONCE_SECONDS
     emulator.stop()
     assert [each["what"] for each in entries_of(emulator) if each["kind"] == "close"] == ["1001"]
 
@@ -530,6 +541,7 @@ def entries_of(stopped):
 
 
 @pytest.mark.parametrize("fields", [{"stream": True}, {"background": True, "stream": True}, {}])
+@pytest.mark.usefixtures("patient")
 def test_a_stop_breaks_off_what_stalls(fields):
     emulator = EmulatorThread(faults=["stall after=response.created"]).start()
     body = json.dumps({"model": "m", "input": "hi", **fields}).encode()
@@ -538,7 +550,7 @@ def test_a_stop_breaks_off_what_stalls(fields):
         eventually(lambda: emulator.emulator.faults.all()[0].struck)
         began = time.monotonic()
         emulator.stop()
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < AT_ONCE_SECONDS
     assert entries_of(emulator)[-1]["what"] == "the emulator stopped"
 
 

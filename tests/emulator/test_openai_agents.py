@@ -12,6 +12,7 @@ import openai
 import pytest
 from agents import (
     Agent,
+    LocalShellTool,
     ModelSettings,
     OpenAIConversationsSession,
     RunConfig,
@@ -24,7 +25,7 @@ from agents.models.openai_responses import OpenAIResponsesModel, OpenAIResponses
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseTextDeltaEvent
 
-from lockstitch.emulator import call, reasoning, text
+from lockstitch.emulator import call, item, reasoning, text
 from lockstitch.testing import EmulatorThread
 from tests.emulator.official import MODEL, async_client
 
@@ -91,6 +92,20 @@ def test_a_tool_is_run_and_its_output_told(emulator):
     )
     assert result.final_output == "weather returned: rain in Lund"
     assert inputs(emulator) == [["user"], ["user", "function_call", "function_call_output"]]
+    emulator.expect(violations=0, turns_used=True)
+
+
+def test_a_local_shell_is_answered_by_the_call_id(emulator):
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    emulator.say(item("local_shell_call", call_id="call_1", action=action))
+    shell = LocalShellTool(executor=lambda request: " ".join(request.data.action.command))
+    result = asking(
+        emulator,
+        lambda client: Runner.run(agent_of(client, tools=[shell]), ASKED, run_config=UNTRACED),
+    )
+    assert result.final_output == "local_shell_call returned: ls"
+    (sent,) = [one for one in emulator.requests(CREATE)[-1]["input"] if "output" in one]
+    assert sent == {"type": "local_shell_call_output", "call_id": "call_1", "output": "ls"}
     emulator.expect(violations=0, turns_used=True)
 
 

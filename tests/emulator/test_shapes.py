@@ -272,10 +272,10 @@ def test_three_thousand_items_are_checked_in_a_few_tens_of_milliseconds():
     items = [message, CALL, OUTPUT] * 1000
     taken = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()  # what others take of the processor does not count
         check_items(items)
-        taken.append(time.perf_counter() - start)
-    # Some 10 ms on an idle machine; the margin is for a busy one.
+        taken.append(time.thread_time() - start)
+    # Some 10 ms on an idle machine; the margin is for a busy one, whose caches are cold.
     assert min(taken) < 0.1
 
 
@@ -422,6 +422,13 @@ def test_a_message_with_a_wrong_prefix_is_refused():
 def test_an_id_whose_prefix_is_not_well_known_is_taken():
     check_items([{**OUTPUT, "id": "anything"}])
     check_items([{"type": "local_shell_call_output", "id": "call_1", "output": ""}])
+
+
+@pytest.mark.parametrize("named", [{}, {"id": None}, {"id": None, "call_id": None}])
+def test_a_local_shell_output_that_names_no_call_is_refused(named):
+    output = {"type": "local_shell_call_output", "output": "", **named}
+    refused = refusal(check_items, [output])
+    assert (refused.rule, refused.param) == ("missing-parameter", "input[0].call_id")
 
 
 # A create

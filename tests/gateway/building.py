@@ -24,8 +24,11 @@ from lockstitch.store.contract import Claim, Found
 from lockstitch.store.errors import CannotWrite
 from lockstitch.store.memory import MemoryStore
 
-SECONDS = 20.0
-"""What does not come within this never comes."""
+SECONDS = 60.0
+"""What does not come within this never comes; also not where others have the processor."""
+
+EACH_SECONDS = 20.0
+"""The same, of one of several things that a test waits for: it says which it was."""
 
 QUICK = Limits(request_seconds=2.0, idle_seconds=5.0, silence_seconds=5.0, unattended_seconds=5.0)
 
@@ -68,7 +71,7 @@ async def tasks_left(seconds: float = 2.0) -> list[str]:
         await asyncio.sleep(0.01)
 
 
-async def until(true: Callable[[], Any], seconds: float = 5.0) -> Any:
+async def until(true: Callable[[], Any], seconds: float = EACH_SECONDS) -> Any:
     """Wait until it is so."""
     ends = asyncio.get_running_loop().time() + seconds
     while not (found := true()):
@@ -456,7 +459,7 @@ async def next_end(ws: aiohttp.ClientWebSocketResponse, lane: str | None = None)
     """The event that ends the next answer of a lane."""
     ends = {"response.completed", "response.failed", "response.incomplete", "error"}
     while True:
-        message = await ws.receive(timeout=5)
+        message = await ws.receive(timeout=EACH_SECONDS)
         assert message.type is WSMsgType.TEXT, message
         event = json.loads(message.data)
         if event["type"] in ends and (lane is None or event.get("stream_id") == lane):

@@ -11,6 +11,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from tests.gateway.building import (
+    EACH_SECONDS,
     NOT_FOUND,
     QUICK,
     WRITES,
@@ -382,7 +383,7 @@ def test_who_follows_a_response_is_told_when_whoever_asked_for_it_is_cancelled()
         async with gw.client.get(gw.url + "/responses/resp_1?stream=true") as told:
             assert b"resp_1" in await told.content.readuntil(b"\n\n")
             asking._task_handler.cancel()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(EACH_SECONDS):
                 await told.content.read()
         writer.close()
 
@@ -665,7 +666,7 @@ def test_a_client_that_does_not_read_holds_its_upstream_back():
             await asyncio.sleep(0.2)
         assert 0 < said < 1_900
         deaf.close()
-        await until(lambda: not gw.world.running, seconds=8)
+        await until(lambda: not gw.world.running)
 
     served(work, limits=replace(QUICK, unread_bytes=64 * 1024))
 

@@ -109,6 +109,7 @@ def test_nobody_holds_what_is_not_there():
             ("anna", "a" * 999),
         ):
             assert await conversations.read(tenant, named) is None
+            assert await conversations.made(tenant, named) is None
             with pytest.raises(ConversationUnknown) as raised:
                 async with conversations.held(tenant, named):
                     raise AssertionError
@@ -145,6 +146,7 @@ def test_the_owner_of_a_conversation_of_an_upstream_is_found():
         conversations, exchanges = Conversations(store), Exchanges(store)
         made = await conversations.begin("anna", "conv_1", upstream="one", created=0.0)
         assert made.upstream == "one"
+        assert (await conversations.made("anna", "conv_1")).upstream == "one"
         one, two = Name(Naming.CONVERSATION, "conv_1"), Name(Naming.CONVERSATION, "conv_2")
         assert await exchanges.is_anothers("bert", one)
         assert not await exchanges.is_anothers("anna", one)

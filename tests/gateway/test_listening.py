@@ -8,7 +8,7 @@ import gzip
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.building import QUICK, both, encoded, keys, open_files, run, until
+from tests.gateway.building import EACH_SECONDS, QUICK, both, encoded, keys, open_files, run, until
 
 BODY = encoded({"model": "m", "input": "x"})
 
@@ -157,7 +157,7 @@ def test_a_head_that_comes_byte_by_byte_is_not_waited_for():
                 await writer.drain()
                 await asyncio.sleep(0.01)
                 assert not reader.at_eof()
-        assert asyncio.get_running_loop().time() - began < 2
+        assert asyncio.get_running_loop().time() - began < EACH_SECONDS
         writer.close()
         await until(lambda: gw.gateway._listener.count == 0)
 
@@ -171,7 +171,7 @@ def test_a_second_head_that_comes_byte_by_byte_is_not_waited_for():
         assert b" 200 " in await reader.readline()
         began = asyncio.get_running_loop().time()
         closed = False
-        while asyncio.get_running_loop().time() - began < 2.5 and not closed:
+        while asyncio.get_running_loop().time() - began < EACH_SECONDS and not closed:
             writer.write(b"G" if writer.transport.get_write_buffer_size() == 0 else b"")
             await asyncio.sleep(0.02)
             try:
@@ -200,7 +200,7 @@ def test_a_connection_that_says_nothing_is_closed():
     async def work(up, gw):
         began = asyncio.get_running_loop().time()
         assert await said_to(gw) == b""
-        assert asyncio.get_running_loop().time() - began < 2
+        assert asyncio.get_running_loop().time() - began < QUICK.idle_seconds - 1
         assert gw.gateway._listener.count == 0
 
     served(work, limits=replace(QUICK, request_seconds=0.2))

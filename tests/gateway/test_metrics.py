@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,23 @@ def test_everything_is_counted_under_its_name():
         "lockstitch_held_bytes 10.0",
     ):
         assert line in said
+
+
+GATEWAY_PAGE = Path(__file__).parents[2] / "docs" / "gateway.md"
+
+
+def test_the_page_of_the_gateway_names_every_metric_with_its_labels():
+    page = GATEWAY_PAGE.read_text()
+    told = {
+        metric: set(re.findall(r"`(\w+)`", labels))
+        for metric, labels in re.findall(r"^\| `(lockstitch_\w+)` \| (.*?) \|", page, re.MULTILINE)
+    }
+    metrics = [one for one in vars(Metrics()).values() if hasattr(one, "describe")]
+    there = {
+        f"{one._name}{'_total' if one._type == 'counter' else ''}": set(one._labelnames)
+        for one in metrics
+    }
+    assert told == there
 
 
 @pytest.mark.parametrize(

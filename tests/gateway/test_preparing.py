@@ -190,3 +190,24 @@ def test_a_response_of_a_gateway_that_keeps_it_says_so_also_where_it_broke_off()
         assert response["conversation"] == {"id": made.id}
 
     served(work, up_state="gateway", up_retries=0)
+
+
+def test_a_conversation_is_read_once_and_where_it_is_before_that():
+    async def work(up, gw):
+        items = [json.dumps(user(f"{n}")).encode() for n in range(20)]
+        made = await gw.world.conversations.begin("local", created=0.0, items=items)
+        read = []
+        from_store = gw.store.read
+
+        async def reading(name, **which):
+            async for record in from_store(name, **which):
+                read.append((name, record.seq))
+                yield record
+
+        gw.store.read = reading
+        await gw.ask(input="x", conversation=made.id)
+        assert len(up.asked[-1].json["input"]) == 21
+        of_it = [seq for name, seq in read if made.id in name]
+        assert of_it == [1, 2, *range(1, 23)]
+
+    served(work, up_state="gateway")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import random
+import sys
 from collections import Counter, deque
 from pathlib import Path
+from types import FunctionType, MethodType
 
 import pytest
 from hypothesis import event, given, settings
@@ -14,7 +18,7 @@ from lockstitch.emulator import reply
 from lockstitch.emulator.ids import Ids
 from lockstitch.emulator.model.replies import call as call_draft
 from lockstitch.emulator.realtime.session import RealtimeSession
-from lockstitch.gateway.deciding import realtime
+from lockstitch.gateway.deciding import realtime, realtime_calls
 from lockstitch.gateway.deciding.realtime import (
     MOST_HELD,
     MOST_HELD_BYTES,
@@ -30,6 +34,7 @@ from lockstitch.gateway.deciding.realtime import (
     Refuse,
     Rewrite,
 )
+from lockstitch.gateway.deciding.realtime_frames import LONGEST_ID_CHARACTERS, WATCHED
 from tests.generated import examples
 
 HELD_SECONDS = 10.0
@@ -448,11 +453,157 @@ def test_the_gateways_own_deletes_are_not_kept_for_ever(carrying, monkeypatch):
     assert carrying._leaving == set()
 
 
+def test_an_own_delete_whose_answer_never_comes_is_forgotten_whole(carrying, monkeypatch):
+    monkeypatch.setattr(realtime, "MOST_OWN", 2)
+    for n in range(5):
+        hears(carrying, added(call(f"f{n}", f"c{n}")))
+        carrying.from_client(delete(f"f{n}"), 0.0)
+        hears(carrying, added(output(f"o{n}", f"c{n}"), f"f{n}"), deleted(f"f{n}"))
+    assert carrying._leaving == {"o3", "o4"}
+
+
+def test_carried_out_deletes_that_are_never_answered_are_not_kept_for_ever(carrying, monkeypatch):
+    monkeypatch.setattr(realtime, "MOST_CARRIED_OUT", 2)
+    for n in range(5):
+        hears(carrying, added(call(f"f{n}", f"c{n}")))
+        carrying.from_client(delete(f"f{n}"), 0.0)
+        hears(carrying, added(output(f"o{n}", f"c{n}"), f"f{n}"))
+    assert [*carrying._carried_out] == ["f3", "f4"]
+    assert hears(carrying, deleted("f2")) == []
+    (step,) = hears(carrying, deleted("f3"))
+    assert isinstance(step, DeleteOutput)
+
+
+LONG = "x" * (LONGEST_ID_CHARACTERS + 1)
+
+
+def test_what_has_a_long_id_is_not_known_and_passes(dropping):
+    hears(dropping, added(call(LONG)), added(call("f", LONG)))
+    assert dropping.from_client(delete(LONG), 0.0) is PASSING
+    assert dropping.from_client(delete("f"), 0.0) is PASSING
+    hears(dropping, deleted("f"))
+    assert dropping.from_client(create(output("o", LONG)), 0.0) is PASSING
+
+
+def test_what_stands_behind_a_long_id_has_no_place_that_is_known(dropping):
+    hears(dropping, added(message("a")), added(message("b"), LONG), deleted("b"))
+    assert isinstance(told_behind(dropping, "b"), Pass)
+    # Nor is it taken for what it begins with.
+    hears(dropping, added(message(LONG[:-1]), "a"), added(message("c"), LONG), deleted("c"))
+    assert isinstance(told_behind(dropping, "c"), Pass)
+
+
+def test_a_delete_with_a_long_event_id_is_dropped_and_not_held(carrying):
+    hears(carrying, added(call()))
+    (step,) = carrying.from_client(delete("f", LONG), 0.0)
+    assert isinstance(step, Drop)
+    assert error_in(step)["event_id"] == LONG
+
+
+# --- a connection that wants to be remembered for ever -------------------------------------------
+
+ITEMS = 400
+"""In place of the limit, so that it is reached soon."""
+
+BYTES_OF_AN_ITEM = 700 + 4 * (LONGEST_ID_CHARACTERS + 50)
+"""With every word that it has as long as it may be."""
+
+
+class Hostile:
+    """Both sides of a connection, with nothing in mind but that more of it is remembered."""
+
+    def __init__(self, seed, conversation):
+        self.chance = random.Random(seed)
+        self.conversation = conversation
+        self.names = deque(maxlen=100)
+        self.made = 0
+
+    def name(self):
+        """A new one, long or short, or one that was used lately."""
+        if self.names and self.chance.random() < 0.5:
+            return self.chance.choice(self.names)
+        self.made += 1
+        self.names.append(f"{self.made}" + "x" * self.chance.choice([0, 200, 5000]))
+        return self.names[-1]
+
+    def item(self):
+        kind = self.chance.choice(["function_call", "function_call_output", "message", self.name()])
+        status = self.chance.choice(["in_progress", "completed", "incomplete", self.name()])
+        return {"id": self.name(), "type": kind, "call_id": self.name(), "status": status}
+
+    def from_upstream(self):
+        kind = self.chance.choice(sorted(WATCHED))
+        previous = self.chance.choice([None, self.name()])
+        return {
+            "type": kind,
+            "item_id": self.name(),
+            "previous_item_id": previous,
+            "item": self.item(),
+            "response_id": self.name(),
+            "response": {"id": self.name(), "output": [self.item()]},
+            "error": {"event_id": self.name()} if kind == "error" else None,
+        }
+
+    def pair(self):
+        """A call whose delete is held, and carried out with its output on the way."""
+        call_id, first, second = f"c{self.made}", f"f{self.made}", f"o{self.made}"
+        self.made += 1
+        self.says(added(call(first, call_id)))
+        self.asks(delete(first, self.name()))
+        self.says(added(output(second, call_id), first))
+        if self.chance.random() < 0.5:
+            self.says(deleted(first))
+
+    def says(self, frame):
+        self.conversation.from_upstream(frame)
+
+    def asks(self, frame):
+        self.conversation.from_client(frame, float(self.made))
+
+    def goes_on(self, steps):
+        for _ in range(steps):
+            match self.chance.randrange(5):
+                case 0:
+                    self.pair()
+                case 1:
+                    self.asks(delete(self.name(), self.name()))
+                case 2:
+                    self.asks(create(self.item(), self.name(), previous_item_id=self.name()))
+                case _:
+                    self.says(encoded(self.from_upstream()))
+
+
+def kept_bytes(whole):
+    """What hangs on this object alone."""
+    seen, ahead, size = {id(realtime): realtime}, [whole], 0
+    while ahead:
+        one = ahead.pop()
+        if id(one) in seen or isinstance(one, type | FunctionType | MethodType):
+            continue
+        seen[id(one)] = one
+        size += sys.getsizeof(one)
+        ahead += gc.get_referents(one)
+    return size
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_connection_leaves_behind_is_bounded_whatever_is_said(seed, monkeypatch):
+    monkeypatch.setattr(realtime, "MOST_ITEMS", ITEMS)
+    monkeypatch.setattr(realtime, "MOST_HELD_BYTES", 10_000)
+    monkeypatch.setattr(realtime_calls, "MOST_BEING_SAID", 10)
+    hostile = Hostile(seed, conversation(carries_out=True))
+    for _ in range(5):
+        hostile.goes_on(1_000)
+        assert kept_bytes(hostile.conversation) < ITEMS * BYTES_OF_AN_ITEM
+    assert hostile.conversation._entered == ITEMS
+
+
 def test_the_limits_are_those_of_the_page():
     page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text()
     assert f"More than {MOST_HELD} deletes at once, or {MOST_HELD_BYTES // 1024} KiB" in page
     assert f"behind the {realtime.MOST_ITEMS:,}th item" in page
     assert f"the last {realtime.MOST_TOMBSTONES:,} items" in page
+    assert f"ids of more than {LONGEST_ID_CHARACTERS} characters" in page
 
 
 def test_the_place_of_what_was_deleted_long_ago_is_not_known(dropping, monkeypatch):

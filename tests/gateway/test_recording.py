@@ -14,7 +14,7 @@ from lockstitch.gateway.keeping.exchanges import begun, ended, kept
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable, Recorder
-from tests.gateway.building import WRITES, Faulty, call, encoded, message, run, user
+from tests.gateway.building import EACH_SECONDS, WRITES, Faulty, call, encoded, message, run, user
 from tests.generated import examples
 
 BEGINNING = begun(AskedNote(upstream="up"), [encoded(user())], "resp_1")
@@ -146,9 +146,9 @@ def test_a_mistake_in_the_store_is_no_silence():
         one = Recorder(begun)
         one.record(BEGINNING.facts)
         with pytest.raises(NotDurable):
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(EACH_SECONDS):
                 await one.durable()
-        await asyncio.wait_for(one.close(), 1)
+        await asyncio.wait_for(one.close(), EACH_SECONDS)
 
     run(main(), quiet=False)
 

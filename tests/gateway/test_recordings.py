@@ -17,7 +17,16 @@ from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.store.errors import CannotWrite
-from tests.gateway.building import Faulty, call, encoded, message, response, run, user
+from tests.gateway.building import (
+    EACH_SECONDS,
+    Faulty,
+    call,
+    encoded,
+    message,
+    response,
+    run,
+    user,
+)
 from tests.generated import examples
 
 
@@ -111,7 +120,7 @@ def test_nobody_waits_for_ever_for_an_item_that_never_came(end):
         else:
             body = encoded(response("resp_1", call()))
             recording.told(body, body_of(body))
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(EACH_SECONDS):
             await future
         await recording.close()
         assert len((await kept.found()).said) == 1
@@ -132,7 +141,7 @@ def test_nobody_waits_for_ever_where_nothing_more_is_recorded(end):
         else:
             recording.done(b"[]", 0, 0)
             ended(recording)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(EACH_SECONDS):
             await asyncio.gather(future, return_exceptions=True)
         await recording.close()
 

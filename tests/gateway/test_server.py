@@ -22,6 +22,7 @@ from lockstitch.gateway.wire.flow import Flow
 from lockstitch.gateway.wire.http_line import HttpLine
 from lockstitch.store.journal import Journal
 from tests.gateway.building import (
+    EACH_SECONDS,
     QUICK,
     Faulty,
     both,
@@ -323,7 +324,7 @@ def test_limits_that_are_read_again_hold_and_are_named():
         writer.close()
         reader, writer = await gw.talk()
         writer.write(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(EACH_SECONDS):
             assert b"live" in await reader.read()  # and it is closed
         writer.close()
 

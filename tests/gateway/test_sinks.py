@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from lockstitch.gateway.config.model import Limits
 from lockstitch.gateway.events import Heard, Splitter, peeked
 from lockstitch.gateway.showing.sinks import LaneSink, SseSink, UnseenSink
 from tests.gateway.building import encoded, message, run, sse, told_by, until
@@ -24,8 +25,7 @@ async def talking(address, request=b"GET / HTTP/1.1\r\nhost: x\r\nconnection: cl
 
 
 def sink_of(request, **more):
-    options = {"unread_bytes": 65536, "unread_seconds": 5.0, **more}
-    return SseSink(request, "req_1", **options)
+    return SseSink(request, "req_1", Limits(**{"unread_seconds": 5.0, **more}))
 
 
 @pytest.mark.parametrize("framed", [False, True])

@@ -41,6 +41,8 @@ POLL_SECONDS: Final = 0.05
 
 ROOT: Final = "/v1/"
 
+REALTIME: Final = "realtime"
+
 Door: TypeAlias = Callable[..., Awaitable[web.StreamResponse]]
 
 
@@ -151,7 +153,7 @@ class Gateway:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
             return refused(caller, _no_such_path(request))
-        door = attend if parts == ["realtime"] else passing.sockets
+        door = attend if parts == [REALTIME] else passing.sockets
         # One request, and one place, until it ends: nobody knows what is asked in it.
         with self.world.place_for(caller):
             return await door(self.world, caller, request)
@@ -171,7 +173,7 @@ class Gateway:
             logs.detail("asked", path=request.path, status=status)  # every few seconds, by machines
             return
         self.world.metrics.request_ended(
-            api=_api_of(request.path).value, upstream=caller.upstream, status=status
+            api=_counted_as(request), upstream=caller.upstream, status=status
         )
         self._log(caller, status, begun, request.method, request.path)
 
@@ -275,6 +277,12 @@ def _api_of(path: str) -> Api:
     if path.startswith("/v1/chat/"):
         return Api.CHAT
     return Api.MESSAGES if path.startswith("/v1/messages") else Api.RESPONSES
+
+
+def _counted_as(request: web.BaseRequest) -> str:
+    """The API in the metrics. Realtime has no form of its own in which it is refused, so it is no
+    `Api`."""
+    return REALTIME if _parts(request)[:1] == [REALTIME] else _api_of(request.path).value
 
 
 def _is_upgrade(request: web.BaseRequest) -> bool:

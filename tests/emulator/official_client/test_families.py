@@ -189,10 +189,16 @@ def test_an_output_of_another_family_answers_nothing(client, emulator, family):
         ) == no_call(other)
 
 
-def test_a_local_shell_call_is_answered_in_either_of_two_ways(client, emulator):
+def test_a_local_shell_call_is_answered_in_any_of_three_ways(client, emulator):
     emulator.say(FAMILIES["local_shell_call"][0])
     made = client.create()
-    for answer in (FAMILIES["local_shell_call"][1], FAMILIES["function_call"][1]):
+    as_the_guide_has_it = {"type": "local_shell_call_output", "call_id": "call_1", "output": "{}"}
+    for answer in (
+        FAMILIES["local_shell_call"][1],
+        as_the_guide_has_it,
+        {**as_the_guide_has_it, "id": "lsho_1"},
+        FAMILIES["function_call"][1],
+    ):
         assert client.create([answer], previous_response_id=made.id).status == "completed"
     both = [FAMILIES["local_shell_call"][1], FAMILIES["function_call"][1]]
     assert refusal_of(lambda: client.create(both, previous_response_id=made.id)) == no_call(

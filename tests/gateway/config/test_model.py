@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lockstitch.gateway.config import Config, Secret, Server, Upstream
+from lockstitch.gateway.config import Config, Limits, Secret, Server, Upstream
 
 SECRET = "not-like-a-key-at-all"
 UPSTREAM = Upstream(
@@ -52,3 +52,10 @@ def test_an_upstream_serves_models_by_pattern():
     assert upstream.serves("o3")
     assert not upstream.serves("o3-mini")
     assert not upstream.serves("GPT-5")
+
+
+@pytest.mark.parametrize("unread_bytes", [1024, Limits().unread_bytes, 1 << 40])
+def test_a_client_that_did_not_read_is_neither_full_nor_dry_when_its_upstream_is_read_again(
+    unread_bytes,
+):
+    assert 0 < Limits(unread_bytes=unread_bytes).drained_bytes < unread_bytes

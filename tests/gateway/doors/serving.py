@@ -30,7 +30,7 @@ from lockstitch.store.memory import MemoryStore
 from lockstitch.testing import EmulatorThread
 
 # What does not come within this never comes.
-SECONDS = 20.0
+SECONDS = 60.0
 
 KEY = {"authorization": "Bearer sk-upstream"}
 
@@ -44,6 +44,8 @@ class Serving:
         self.world = world
         self.url = url
         self.callers: list[Caller] = []
+        self.heard: list[bytearray] = []
+        """What was answered to each `get`, so far."""
         self._clients: list[openai.AsyncOpenAI] = []
 
     def client(self, tenant: str = "anna") -> openai.AsyncOpenAI:
@@ -58,7 +60,11 @@ class Serving:
             aiohttp.ClientSession() as session,
             session.get(f"{self.url}{path}", headers=headers) as answer,
         ):
-            return answer.status, await answer.read()
+            told = bytearray()
+            self.heard.append(told)
+            async for piece in answer.content.iter_any():
+                told += piece
+            return answer.status, bytes(told)
 
     async def close(self) -> None:
         for client in self._clients:

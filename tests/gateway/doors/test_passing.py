@@ -8,7 +8,7 @@ import pytest
 from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
-from tests.gateway.building import QUICK, both, keys, open_files, run, until
+from tests.gateway.building import EACH_SECONDS, QUICK, both, keys, open_files, run, until
 
 
 def served(work, **more):
@@ -111,14 +111,14 @@ def test_frames_pass_in_both_directions_and_so_does_the_end():
 
         up._converse = echo
         ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
-        assert (await ws.receive(timeout=5)).data == "hello"
+        assert (await ws.receive(timeout=EACH_SECONDS)).data == "hello"
         for n in range(20):
             await ws.send_str(str(n))
-        assert [(await ws.receive(timeout=5)).data for _ in range(20)] == [
+        assert [(await ws.receive(timeout=EACH_SECONDS)).data for _ in range(20)] == [
             f"echo {n}" for n in range(20)
         ]
         await ws.send_str("close")
-        end = await ws.receive(timeout=5)
+        end = await ws.receive(timeout=EACH_SECONDS)
         assert end.type is WSMsgType.CLOSE
         assert (end.data, end.extra) == (4000, "enough")
         await until(lambda: up.open_sockets == 0)
@@ -136,7 +136,7 @@ def test_frames_pass_whatever_may_wait_for_a_client_that_does_not_read(unread_by
         ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
         (theirs,) = await until(lambda: up.sockets)
         await theirs.send_str("x" * 100_000)
-        assert len((await ws.receive(timeout=5)).data) == 100_000
+        assert len((await ws.receive(timeout=EACH_SECONDS)).data) == 100_000
         await ws.close()
 
     served(work, limits=replace(QUICK, unread_bytes=unread_bytes))
@@ -146,7 +146,7 @@ def test_a_binary_frame_of_a_client_ends_its_websocket_and_says_why():
     async def work(up, gw):
         ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
         await ws.send_bytes(b"\x00\xff")
-        end = await ws.receive(timeout=5)
+        end = await ws.receive(timeout=EACH_SECONDS)
         assert end.type is WSMsgType.CLOSE
         assert (end.data, end.extra) == (1003, "The gateway passes text frames only.")
         await until(lambda: up.open_sockets == 0)
@@ -160,7 +160,7 @@ def test_a_binary_frame_of_an_upstream_ends_the_websocket_and_says_why():
         ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
         (theirs,) = await until(lambda: up.sockets)
         await theirs.send_bytes(b"\x00\xff")
-        end = await ws.receive(timeout=5)
+        end = await ws.receive(timeout=EACH_SECONDS)
         assert end.type is WSMsgType.CLOSE
         assert end.data == 1003
         assert "binary" in end.extra
@@ -212,7 +212,7 @@ def test_a_websocket_that_passes_is_told_goodbye_when_the_gateway_ends():
         ws = await gw.client.ws_connect(gw.url + "/realtime?model=m")
         (theirs,) = await until(lambda: up.sockets)
         draining = asyncio.create_task(gw.gateway.drain(0.1))
-        end = await ws.receive(timeout=5)
+        end = await ws.receive(timeout=EACH_SECONDS)
         assert end.type is WSMsgType.CLOSE
         assert (end.data, end.extra) == (1001, "The gateway is shutting down.")
         await until(lambda: theirs.closed)

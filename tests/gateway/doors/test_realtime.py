@@ -14,7 +14,16 @@ from msgspec.structs import replace
 
 from lockstitch.gateway.config.model import Limits, LogSettings, RealtimeSettings
 from lockstitch.gateway.watching import logs
-from tests.gateway.building import both, gateway, keys, provider, run, until, upstream
+from tests.gateway.building import (
+    EACH_SECONDS,
+    both,
+    gateway,
+    keys,
+    provider,
+    run,
+    until,
+    upstream,
+)
 
 ANY = {"up_transport": "both"}
 CARRY_OUT = RealtimeSettings(deletes_in_flight="carry-out")
@@ -80,7 +89,7 @@ async def connected(
 
 
 async def hear(client):
-    message = await client.receive(timeout=5)
+    message = await client.receive(timeout=EACH_SECONDS)
     assert message.type is WSMsgType.TEXT, message
     return message.data
 
@@ -161,7 +170,7 @@ def test_a_frame_that_is_too_large_ends_the_connection():
         limits = Limits(body_bytes=10_000)
         async with connected(limits=limits) as (peer, client, _):
             await client.send_str("x" * 20_000)
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data) == (WSMsgType.CLOSE, 1009)
             assert peer.heard == []
 
@@ -256,6 +265,21 @@ def test_a_create_behind_what_is_gone_goes_behind_what_is_there_and_is_counted()
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [("/realtime?model=m", "realtime"), ("/realtime/other", "realtime"), ("/else", "responses")],
+)
+def test_a_connection_is_counted_as_what_it_is(path, api):
+    async def work():
+        async with connected(target=path) as (_, client, gw):
+            await client.close()
+            counted = gw.world.metrics.requests.labels(api, "up", "1xx")._value
+            await until(counted.get)
+            assert counted.get() == 1
+
+    run(work())
+
+
 def test_the_guard_of_a_key_turns_it_off():
     async def work():
         async with connected(key="a", keys=keys("a", guard="off")) as (peer, client, _):
@@ -333,7 +357,7 @@ async def flood(client, frames):
 
 
 async def ending(client):
-    end = await client.receive(timeout=5)
+    end = await client.receive(timeout=EACH_SECONDS)
     assert end.type is WSMsgType.CLOSE, end
     return end.data, end.extra
 
@@ -462,7 +486,7 @@ def test_the_providers_end_is_the_clients():
             await peer.say("last")
             await peer.ws.close(code=4001, message=b"session_expired")
             assert await hear(client) == "last"
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data, end.extra) == (WSMsgType.CLOSE, 4001, "session_expired")
 
     run(work())
@@ -472,7 +496,7 @@ def test_a_connection_that_is_lost_ends_with_a_code_that_may_be_sent():
     async def work():
         async with connected() as (peer, client, _):
             peer.ws._req.transport.abort()
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data) == (WSMsgType.CLOSE, 1011)
 
     run(work())
@@ -482,7 +506,7 @@ def test_a_gateway_that_ends_says_goodbye_to_both():
     async def work():
         async with connected() as (peer, client, gw):
             await gw.gateway.drain(0)
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data) == (WSMsgType.CLOSE, 1001)
             await until(lambda: peer.open == 0)
 
@@ -493,7 +517,7 @@ def test_a_binary_frame_ends_it():
     async def work():
         async with connected() as (peer, client, _):
             await client.send_bytes(b"{}")
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data) == (WSMsgType.CLOSE, 1003)
             assert peer.heard == []
 
@@ -514,7 +538,7 @@ def test_an_upstream_that_closes_at_once_is_heard_to_its_end():
             up._converse = brief
             client = await gw.client.ws_connect(gw.url + "/realtime?model=m")
             assert await hear(client) == "no"
-            end = await client.receive(timeout=5)
+            end = await client.receive(timeout=EACH_SECONDS)
             assert (end.type, end.data) == (WSMsgType.CLOSE, 4002)
             await client.close()
 

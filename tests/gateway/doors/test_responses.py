@@ -151,8 +151,8 @@ def test_the_end_is_shown_only_when_the_journal_has_it():
             async with gw.client.post(
                 gw.url + "/responses", json={"model": "m", "input": "x", "stream": True}
             ) as told:
-                await until(lambda: len(told.content._buffer) and up.asked)
-                await asyncio.sleep(0.15)
+                await until(lambda: b"output_item.done" in b"".join(told.content._buffer))
+                await asyncio.sleep(0.1)  # for more of it, if it were wrong
                 seen = told.content.read_nowait()
                 shown = types(events_in(seen))
                 assert shown.count("response.output_item.done") == 1  # the message's
@@ -347,7 +347,7 @@ def test_an_answer_whose_client_has_gone_is_heard_to_its_end(after):
                 kept = await gw.world.exchanges.exchange("local", "resp_1")
                 return kept is not None and kept.continues
 
-            for _ in range(400):
+            for _ in range(1000):
                 if await ended():
                     break
                 await asyncio.sleep(0.01)

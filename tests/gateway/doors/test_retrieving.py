@@ -537,8 +537,7 @@ def test_an_upstream_that_goes_away_with_a_response_that_runs(begun, make_emulat
                 emulator.stop()
             reading = asyncio.create_task(served.get(f"/responses/{made['id']}?stream=true"))
             if begun:
-                await until(lambda: asked_for(emulator, made["id"]))
-                await asyncio.sleep(0.3)
+                await until(lambda: served.heard and served.heard[-1])
                 emulator.stop()
             status, told = await reading
             if not begun:
@@ -747,7 +746,7 @@ def test_a_follower_of_what_grows_too_large_gets_the_rest_from_the_journal(emula
             await until(lambda: log._followers)
             first, second, *_ = stream.split(b"\n\n")
             log.add(first + b"\n\n")
-            await asyncio.sleep(0.05)
+            await until(lambda: served.heard and served.heard[-1])
             log.add(second + b"\n\n")
             log.drop()  # before the reader could take it
             await asyncio.sleep(0.05)
@@ -854,8 +853,7 @@ def test_a_stream_ends_well_when_the_journal_goes_away(emulator):
             served.world.runs.begin("anna", made["id"], log)
             log.add(block(0) + block(1))
             reading = asyncio.create_task(served.get(f"/responses/{made['id']}?stream=true"))
-            await until(lambda: log._followers)
-            await asyncio.sleep(0.05)
+            await until(lambda: served.heard and served.heard[-1].count(b"data:") == 2)
             log.add(block(2))
             log.drop()
             await store.close()

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from lockstitch.gateway.doors.socket import Shared
 from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
+    EACH_SECONDS,
     NOT_FOUND,
     QUICK,
+    SECONDS,
     WRITES,
     both,
     call,
@@ -41,7 +43,7 @@ def create(**body):
 
 
 async def frames(ws, count):
-    return [json.loads((await ws.receive(timeout=5)).data) for _ in range(count)]
+    return [json.loads((await ws.receive(timeout=EACH_SECONDS)).data) for _ in range(count)]
 
 
 @TRANSPORTS
@@ -391,7 +393,7 @@ def test_a_frame_that_is_too_large_ends_the_connection_and_nothing_else():
         async with both(up_transport="both", limits=replace(QUICK, body_bytes=10_000)) as (up, gw):
             ws = await gw.socket()
             await ws.send_json(create(input="x" * 20_000))
-            message_ = await ws.receive(timeout=5)
+            message_ = await ws.receive(timeout=EACH_SECONDS)
             assert message_.type in (WSMsgType.CLOSE, WSMsgType.CLOSED)
             assert ws.close_code == 1009
             assert up.asked == []
@@ -412,7 +414,7 @@ def test_answers_whose_client_has_gone_are_heard_to_their_end(transport):
             await until(lambda: len(up.asked) == 3)
             await asyncio.sleep(0.05)
             ws._response.connection.transport.abort()
-            for _ in range(300):
+            for _ in range(1000):
                 kept = [await gw.world.exchanges.exchange("local", f"resp_{n}") for n in range(3)]
                 if all(one is not None and one.continues for one in kept):
                     break
@@ -471,9 +473,9 @@ def test_a_connection_that_is_idle_does_not_hold_up_the_end_of_the_gateway():
             await ws.send_json(create(input="x"))
             await next_end(ws)
             began = asyncio.get_running_loop().time()
-            reading = asyncio.create_task(ws.receive(timeout=5))
-            await gw.gateway.drain(3.0)
-            assert asyncio.get_running_loop().time() - began < 2.0
+            reading = asyncio.create_task(ws.receive(timeout=EACH_SECONDS))
+            await gw.gateway.drain(EACH_SECONDS)
+            assert asyncio.get_running_loop().time() - began < EACH_SECONDS / 2
             closed = await reading
             assert closed.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
 
@@ -492,7 +494,7 @@ def test_a_gateway_that_drains_takes_no_more_requests_on_a_connection():
             asked = len(up.asked)
             await ws.send_json(create(input="y", stream_id="b"))
             told = []
-            while (message_ := await ws.receive(timeout=5)).type is WSMsgType.TEXT:
+            while (message_ := await ws.receive(timeout=EACH_SECONDS)).type is WSMsgType.TEXT:
                 event = json.loads(message_.data)
                 told.append((event["stream_id"], event["type"]))
             assert message_.type is WSMsgType.CLOSE
@@ -514,7 +516,7 @@ def test_a_key_that_was_taken_back_is_not_taken_on_an_open_connection():
             await gw.gateway.reload(config)
             asked = len(up.asked)
             await ws.send_json(create(input="y"))
-            message_ = await ws.receive(timeout=5)
+            message_ = await ws.receive(timeout=EACH_SECONDS)
             refused = message_.type is WSMsgType.TEXT and json.loads(message_.data)
             assert message_.type is not WSMsgType.TEXT or refused["type"] == "error", refused
             assert len(up.asked) == asked
@@ -597,6 +599,141 @@ def test_too_many_requests_in_a_lane_are_refused_and_the_others_answered():
             ended = [await next_end(ws) for _ in range(65)]
             assert {one["type"] for one in ended} == {"response.completed"}
             await ws.close()
+
+    run(main())
+
+
+def test_requests_that_wait_are_no_larger_together_than_one_may_be():
+    async def main():
+        async with both(up_transport="both", limits=replace(QUICK, body_bytes=50_000)) as (up, gw):
+            go = asyncio.Event()
+
+            async def waits(asked):
+                await go.wait()
+                return await streaming("resp_0", message())(asked)
+
+            up.then(waits)
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            await until(lambda: len(up.asked) == 1)
+            for _ in range(3):
+                await ws.send_json(create(input="x" * 20_000))
+            refused = await next_end(ws)
+            assert refused["status"] == 429
+            assert "bytes in requests that wait" in refused["error"]["message"]
+            go.set()
+            ended = [await next_end(ws) for _ in range(3)]
+            assert {one["type"] for one in ended} == {"response.completed"}
+            await ws.send_json(create(input="x" * 20_000))
+            assert (await next_end(ws))["type"] == "response.completed"
+            await ws.close()
+
+    run(main())
+
+
+async def flood(ws, frame, count):
+    """More than anybody reads: it is held back in the middle of a frame, any time."""
+    for _ in range(count):
+        await ws.send_json(frame)
+
+
+def test_a_client_steers_no_faster_than_its_upstream_reads():
+    async def main():
+        listening = asyncio.Event()
+        heard = []
+        events = told_by("resp_1", message())
+
+        async def converse(request):
+            ws = web.WebSocketResponse(max_msg_size=0)
+            await ws.prepare(request)
+            await ws.receive()
+            for event in events[:3]:
+                await ws.send_json(event)
+            await listening.wait()
+            while len(heard) < 500:
+                heard.append(json.loads((await ws.receive()).data)["type"])
+            for event in events[3:]:
+                await ws.send_json(event)
+            await ws.receive()
+            return ws
+
+        limits = replace(QUICK, unread_bytes=20_000, silence_seconds=SECONDS)
+        async with both(up_transport="both", limits=limits) as (up, gw):
+            up._converse = converse
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            assert await frames(ws, 3) == events[:3]
+            (session,) = gw.world.sessions
+            (shared,) = session.shared.values()
+            frame = {"type": "response.steer", "input": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 500))
+            await until(lambda: session.is_full)
+            await asyncio.sleep(0.3)
+            assert not flooding.done()
+            assert shared.backlog < limits.unread_bytes + 2 * 101_000
+            listening.set()
+            await flooding
+            assert await frames(ws, len(events) - 3) == events[3:]
+            assert heard == ["response.steer"] * 500
+            await ws.close()
+
+    run(main())
+
+
+def test_a_client_that_does_not_read_what_it_is_refused_with_is_not_read_either():
+    async def main():
+        limits = replace(QUICK, unread_bytes=20_000)
+        async with both(up_transport="both", limits=limits) as (_, gw):
+            ws = await gw.socket()
+            frame = {"type": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 500))
+            await until(lambda: gw.world.sessions)
+            (session,) = gw.world.sessions
+            await until(lambda: session.is_full)
+            await asyncio.sleep(0.3)
+            assert not flooding.done()
+            assert session.client.backlog < limits.unread_bytes + 2 * 101_000
+            for _ in range(500):
+                assert (await next_end(ws))["type"] == "error"
+            await flooding
+            await ws.send_json(create(input="x"))
+            assert (await next_end(ws))["type"] == "response.completed"
+            await ws.close()
+
+    run(main())
+
+
+def test_a_client_that_was_held_back_is_read_again_when_its_upstream_is_gone():
+    async def main():
+        leaving = asyncio.Event()
+
+        async def converse(request):
+            ws = web.WebSocketResponse(max_msg_size=0)
+            await ws.prepare(request)
+            await ws.receive()
+            await ws.send_json(told_by("resp_1", message())[0])
+            await leaving.wait()
+            request.transport.abort()
+            return ws
+
+        limits = replace(QUICK, unread_bytes=20_000, silence_seconds=SECONDS)
+        async with both(up_transport="both", up_retries=0, limits=limits) as (up, gw):
+            up._converse = converse
+            ws = await gw.socket()
+            await ws.send_json(create(input="x"))
+            await frames(ws, 1)
+            (session,) = gw.world.sessions
+            frame = {"type": "response.steer", "input": "x" * 100_000}
+            flooding = asyncio.create_task(flood(ws, frame, 200))
+            await until(lambda: session.is_full)
+            assert not flooding.done()
+            leaving.set()
+            # Nothing takes the rest, and that may be told before the response has ended.
+            while (await next_end(ws))["type"] != "response.failed":
+                pass
+            await flooding
+            await ws.close()
+            await until(lambda: not gw.world.sessions)
 
     run(main())
 

@@ -11,6 +11,7 @@ from lockstitch.store.errors import CannotWrite
 from lockstitch.store.memory import MemoryStore
 from tests.gateway.faults.playing import ASK, OUTPUTS, TOOLS, Play, script, user
 from tests.gateway.faults.serving import (
+    SECONDS,
     TERMINAL,
     TRANSPORTS,
     Client,
@@ -71,7 +72,7 @@ def test_a_call_is_seen_when_it_is_durable_and_what_stands_before_it_at_once(tra
         ):
             store.gate.clear()
             asking = asyncio.create_task(client.ask(input=[user(ASK)], tools=TOOLS))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(SECONDS):
                 while "response.output_text.done" not in [event["type"] for event in events]:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
@@ -158,7 +159,7 @@ def test_a_client_that_goes_away_leaves_its_answer_in_the_journal(transport):
                 response = await begun
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 while True:
                     name = f"gateway/local/{response}"
                     kept = [record async for record in store.read(name)]

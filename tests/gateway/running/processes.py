@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PATHS = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
-PATIENCE_SECONDS = 15
+PATIENCE_SECONDS = 40
+BEGUN = b"begun\n"
 
 PROGRAM = """
 import sys
@@ -94,6 +95,13 @@ class Serving:
     def end(self):
         """Wait for its end; the exit code."""
         return self.process.wait(PATIENCE_SECONDS)
+
+
+def begin(connection, what):
+    """Ask for what takes its time, and wait until it has begun."""
+    connection.sendall(f"{what}\n".encode())
+    # No more than this: what comes next is for whoever hears it.
+    assert connection.recv(len(BEGUN), socket.MSG_WAITALL) == BEGUN
 
 
 def heard(connection):

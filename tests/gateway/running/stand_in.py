@@ -14,8 +14,12 @@ from contextlib import suppress
 from lockstitch.core.errors import LockstitchError
 from lockstitch.gateway.running.shared_allowance import allowance_here
 from lockstitch.gateway.watching.metrics import Metrics
+from tests.gateway.running.processes import BEGUN
 
 WAIT_SECONDS = 0.6
+
+LONG = ("wait", "hang")
+"""What is asked for and takes its time; that it has begun is told at once."""
 
 
 class StandIn:
@@ -45,6 +49,8 @@ class StandIn:
             while line := (await reader.readline()).decode().split():
                 answering = asyncio.create_task(self.answer(line))
                 self.asked.add(answering)
+                if line[0] in LONG:
+                    writer.write(BEGUN)
                 try:
                     said = await answering
                     writer.write(said.encode() + b"\n")

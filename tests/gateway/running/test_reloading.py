@@ -8,6 +8,7 @@ import pytest
 
 from lockstitch.gateway.config import Config, ConfigError, Key, Limits, Server, Upstream
 from lockstitch.gateway.running.reloading import Reloading, changed
+from tests.gateway.building import until
 
 HASH = "sha256:" + "0" * 64
 UPSTREAM = Upstream(name="a", url="http://h")
@@ -59,7 +60,8 @@ def test_a_file_is_read_again_when_it_has_come_to_rest(tmp_path):
             with file.open("a") as stream:
                 stream.write(f"# {number}\n")
             await asyncio.sleep(0.03)
-        await asyncio.sleep(0.3)
+        await until(lambda: told)
+        await asyncio.sleep(0.2)  # for more of it, if it were wrong
         watching.cancel()
 
     asyncio.run(work())

@@ -10,7 +10,16 @@ import time
 
 from lockstitch.gateway.config import Config, Server
 from lockstitch.gateway.running import run, serve
-from tests.gateway.running.processes import PATHS, heard, is_alive, serving, started, until
+from tests.gateway.running.processes import (
+    PATHS,
+    PATIENCE_SECONDS,
+    begin,
+    heard,
+    is_alive,
+    serving,
+    started,
+    until,
+)
 from tests.gateway.running.test_serving import with_key
 
 TRIES = 60
@@ -27,8 +36,7 @@ def test_workers_share_the_work_and_end_together(tmp_path):
         assert len(workers) == 2
         assert one.process.pid not in workers
         with one.connect() as connection:
-            connection.sendall(b"wait\n")
-            time.sleep(0.1)
+            begin(connection, "wait")
             one.signal(signal.SIGTERM)
             assert heard(connection) == "waited"
         assert one.end() == 0
@@ -51,7 +59,9 @@ def test_a_worker_that_was_asked_to_end_is_replaced_and_nothing_is_cut(tmp_path)
     with serving(tmp_path, workers=2) as one, one.connect() as connection:
         connection.sendall(b"who\nwait\n")
         lines = connection.makefile()
-        os.kill(int(lines.readline()), signal.SIGTERM)
+        worker = int(lines.readline())
+        assert lines.readline() == "begun\n"
+        os.kill(worker, signal.SIGTERM)
         assert lines.readline() == "waited\n"
         until(lambda: one.events().count("worker serves") == 3)
         assert "worker died" not in one.events()
@@ -87,22 +97,20 @@ def test_every_worker_gets_a_changed_file(tmp_path):
 def test_a_second_signal_stops_all_at_once(tmp_path):
     with serving(tmp_path, workers=2, drain_seconds=60) as one, one.connect() as connection:
         workers = pids(one)
-        connection.sendall(b"hang\n")
-        time.sleep(0.1)
+        begin(connection, "hang")
         one.signal(signal.SIGTERM)
         until(lambda: "draining" in one.events())
         began = time.monotonic()
         one.signal(signal.SIGTERM)
         assert one.end() == 130
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < PATIENCE_SECONDS
         assert not any(map(is_alive, workers))
 
 
 def test_a_signal_to_every_process_at_once_still_drains(tmp_path):
     with serving(tmp_path, workers=2) as one, one.connect() as connection:
         workers = pids(one)
-        connection.sendall(b"wait\n")
-        time.sleep(0.1)
+        begin(connection, "wait")
         # As a service manager does it.
         for pid in (*workers, one.process.pid):
             os.kill(pid, signal.SIGTERM)

@@ -14,7 +14,7 @@ from lockstitch.gateway.lines import Asking, Headers, LineFailure
 from lockstitch.gateway.wire.http_pool import HttpLimits, HttpLines
 
 # What does not come within this never comes.
-SECONDS = 20.0
+SECONDS = 60.0
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

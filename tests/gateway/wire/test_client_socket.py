@@ -13,6 +13,7 @@ from websockets.asyncio.client import connect
 from lockstitch.gateway.wire.client_socket import ClientSocket
 from lockstitch.gateway.wire.flow import Flow
 from lockstitch.gateway.wire.outlet import HIGH_WATER_BYTES
+from tests.gateway.building import until
 from tests.gateway.wire.playing import Paused, app_serving, close_frame, deaf_client
 from tests.gateway.wire.test_frames import LENGTHS
 
@@ -201,8 +202,7 @@ def test_a_client_that_reads_late_gets_every_frame(run):
             sockets(talk) as (host, port),
             connect(f"ws://{host}:{port}/", max_queue=4) as client,
         ):
-            await asyncio.sleep(0.1)
-            assert line.is_paused
+            await until(lambda: line.is_paused)
             got = [message async for message in client]
             assert [int(message.partition(" ")[0]) for message in got] == list(range(count))
 

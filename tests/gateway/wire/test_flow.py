@@ -6,6 +6,7 @@ import weakref
 
 from lockstitch.gateway.wire.flow import Flow
 from lockstitch.gateway.wire.outlet import Outlet
+from tests.gateway.building import until
 from tests.gateway.wire.playing import Paused
 
 
@@ -105,7 +106,7 @@ def test_a_client_that_takes_little_by_little_is_not_given_up(run):
             transport.take(1)
         assert not transport.is_closed
         assert lost == []
-        await asyncio.sleep(0.2)
+        await until(lambda: lost)
         assert transport.is_closed
         assert lost == ["lost"]
 

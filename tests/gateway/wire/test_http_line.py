@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.gateway.lines import LineFailure
+from tests.gateway.building import until
 from tests.gateway.wire.playing import (
     Heard,
     answer_to,
@@ -167,11 +168,11 @@ def test_a_line_that_goes_on_saying_something_is_not_silent(run):
             await request_read(reader)
             writer.write(HEAD)
             for _ in range(12):
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
                 writer.write(b"1\r\nx\r\n")
             writer.write(b"0\r\n\r\n")
 
-        async with serving(talk) as url, lines_to(url, silence_seconds=0.1) as lines:
+        async with serving(talk) as url, lines_to(url, silence_seconds=0.5) as lines:
             heard = await answer_to(lines)
             assert heard.body == b"x" * 12
 
@@ -243,9 +244,10 @@ def test_a_listener_may_leave_from_its_own_call(run, call):
 
             setattr(heard, call, leaves)
             line = await lines.ask(asking(), heard)
-            await asyncio.sleep(0.05)
-            assert heard.status == 200
-            assert heard.body == (b"" if call == "begun" else b"onetwo")
+            whole = b"" if call == "begun" else b"onetwo"
+            await until(lambda: heard.status == 200 and heard.body == whole)
+            await asyncio.sleep(0.05)  # for more of it, if it were wrong
+            assert heard.body == whole
             assert not heard.is_over
 
     run(go())

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from lockstitch.gateway.lines import LineFailure
+from tests.gateway.building import until
 from tests.gateway.wire.playing import (
     Heard,
     answer_to,
@@ -96,8 +97,7 @@ def test_an_idle_connection_that_the_server_closed_is_not_asked(run):
         async with serving(saying(SMALL)) as url, lines_to(url) as lines:
             for _ in range(4):
                 assert (await answer_to(lines)).is_whole
-                await asyncio.sleep(0.01)
-                assert not lines._idle
+                await until(lambda: not lines._idle)
             assert lines.opened == 4
 
     run(go())
@@ -115,7 +115,7 @@ def test_an_idle_connection_that_says_something_unasked_is_closed(run):
 
         async with serving(talk) as url, lines_to(url) as lines:
             assert (await answer_to(lines)).status == 200
-            await asyncio.sleep(0.05)
+            await until(lambda: not lines._idle)
             assert (await answer_to(lines)).status == 200
             assert lines.opened == 2
 
@@ -151,9 +151,7 @@ def test_an_idle_connection_grows_old_and_is_closed(run):
         async with keeps(SMALL) as url, lines_to(url, idle_seconds=0.05) as lines:
             await answer_to(lines)
             assert len(lines._idle) == 1
-            await asyncio.sleep(0.15)
-            assert not lines._idle
-            assert not lines._all
+            await until(lambda: not lines._idle and not lines._all)
             await answer_to(lines)
             assert lines.opened == 2
 

@@ -17,6 +17,7 @@ from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.wire.frames import text_frame
 from lockstitch.gateway.wire.heads import Unwritable
 from lockstitch.gateway.wire.socket_line import HandshakeRefused, SocketLimits, open_socket
+from tests.gateway.building import until
 from tests.gateway.wire.playing import close_frame, serving
 
 
@@ -311,7 +312,7 @@ def test_pings_are_answered(run):
         talk, told = shaking(b"\x89\x02hi", then_close=False)
         async with serving(talk) as url:
             opened = await open_socket(url, (), Frames())
-            await asyncio.sleep(0.05)
+            await until(lambda: len(told.partition(b"\r\n\r\n")[2]) >= 8)
             pong = told.partition(b"\r\n\r\n")[2]
             assert pong[:2] == b"\x8a\x82"
             mask, masked = pong[2:6], pong[6:8]
@@ -335,7 +336,8 @@ def test_an_upstream_that_answers_pings_may_say_nothing_for_long(run):
     async def go():
         async with echoing(ping_interval=None) as url:
             frames = Frames()
-            opened = await open_socket(url, (), frames, limits=QUICK)
+            limits = SocketLimits(ping_seconds=0.05, pong_seconds=5.0)
+            opened = await open_socket(url, (), frames, limits=limits)
             await asyncio.sleep(0.4)
             assert frames.end is None
             opened.send(b"still here")
@@ -454,7 +456,8 @@ def test_who_pauses_inside_of_a_frame_hears_the_next_one_after_resuming(run):
         async with serving(talk) as url:
             opened = await open_socket(url, (), frames)
             for expected in ([b"one"], [b"one", b"two"], [b"one", b"two", b"three"]):
-                await asyncio.sleep(0.05)
+                await frames.frames(len(expected))
+                await asyncio.sleep(0.05)  # for more of them, if it were wrong
                 assert frames.got == expected
                 assert frames.end is None
                 opened.resume()
@@ -481,11 +484,11 @@ def test_frames_that_came_with_the_handshake_are_heard_once_the_connection_is_th
 
 def test_who_gives_up_opening_leaves_no_connection_behind(run):
     async def go():
-        closed = asyncio.Event()
-        may_answer = asyncio.Event()
+        asked, may_answer, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         answered, _ = shaking(then_close=False)
 
         async def talk(reader, writer):
+            asked.set()
             await may_answer.wait()
             try:
                 await answered(reader, writer)
@@ -495,7 +498,7 @@ def test_who_gives_up_opening_leaves_no_connection_behind(run):
         frames = Frames()
         async with serving(talk) as url:
             opening = asyncio.create_task(open_socket(url, (), frames))
-            await asyncio.sleep(0.02)
+            await asked.wait()
             opening.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await opening

@@ -38,8 +38,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "image_generation_call": {**_COMPLETED, "result": None},
 }
 
-# What the sent form may have and the kept one has not.
-NOT_KEPT = {role: frozenset({"phase"}) for role in ("user", "system", "developer")}
+# What the sent form may have and the kept one has not, by role or type.
+NOT_KEPT = {role: frozenset({"phase"}) for role in ("user", "system", "developer")} | {
+    # The official types list it by the id of its call.
+    "local_shell_call_output": frozenset({"call_id"})
+}
 
 # The official types of conversations know no status on these two; those of responses require it.
 NO_STATUS_IN_CONVERSATIONS = frozenset({"custom_tool_call", "custom_tool_call_output"})
@@ -50,7 +53,10 @@ def dressed(item: dict[str, Any], ids: Ids) -> dict[str, Any]:
     named = item_type(item) or ""
     if named == "item_reference":
         return {"type": named, "id": item["id"]}
-    kept = {"id": item.get("id") or ids.item(named), "type": named}
+    own = item.get("id")
+    if named == "local_shell_call_output":
+        own = item.get("call_id") or own
+    kept = {"id": own or ids.item(named), "type": named}
     kept |= _kept_fields(item, named)
     for name, value in DEFAULTS.get(named, {}).items():
         kept.setdefault(name, value)
@@ -70,7 +76,7 @@ def _kept_fields(item: dict[str, Any], named: str) -> dict[str, Any]:
     (a script may send any) keeps everything."""
     role = item.get("role", "")
     shape = MESSAGE_SHAPES.get(role) if named == "message" else ITEM_SHAPES.get(named)
-    not_kept = NOT_KEPT.get(role, frozenset()) | {"id", "type"}
+    not_kept = NOT_KEPT.get(role or named, frozenset()) | {"id", "type"}
     return {
         name: value
         for name, value in item.items()

@@ -43,7 +43,7 @@ OUTPUTS: Final = {
     "custom_tool_call_output": OutputType(("custom_tool_call",), "custom tool call"),
     "computer_call_output": OutputType(("computer_call",), "computer call"),
     "shell_call_output": OutputType(("shell_call",), "shell call"),
-    # It has no `call_id`: its own `id` is the call's.
+    # Kept without its `call_id`, as the official types have it: its own `id` is the call's.
     "local_shell_call_output": OutputType(("local_shell_call",), "local shell call", key="id"),
     "apply_patch_call_output": OutputType(("apply_patch_call",), "apply patch call"),
     "tool_search_output": OutputType(("tool_search_call",), "tool search call"),

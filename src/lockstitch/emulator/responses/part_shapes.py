@@ -55,21 +55,25 @@ CALL_ID = replace(STRING, longest=LONGEST_CALL_ID_CHARACTERS)
 # Fields that real clients send beyond the official types, by the type of what carries them.
 # The provider lists both custom types with a status, and takes back what it lists; Codex CLI
 # gives an id to each message (captured, 0.166) and a status to each custom_tool_call (0.118 too).
+# OpenAI's guide to the local shell answers by `call_id`, as do the Agents SDK and the AI SDK.
 ALSO_TAKEN: dict[str, dict[str, Kind]] = {
     "message": {"id": id_of("message")},
     "custom_tool_call": {"status": STATUS},
     "custom_tool_call_output": {"status": STATUS},
+    "local_shell_call_output": {"call_id": CALL_ID},
 }
 
 # Fields that the official types require and real clients leave out. Codex CLI sends output_text
 # with its text alone (captured); by its source it sends images with their url alone, in older
-# versions reasoning and built-in calls without ids, and a null for an empty `env`.
+# versions reasoning and built-in calls without ids, and a null for an empty `env`. The output of a
+# local shell call that has a `call_id` needs no `id`.
 LEFT_OUT: dict[str, frozenset[str]] = {
     "output_text": frozenset({"annotations"}),
     "input_image": frozenset({"detail"}),
     "reasoning": frozenset({"id"}),
     "web_search_call": frozenset({"id", "status"}),
     "local_shell_call": frozenset({"id"}),
+    "local_shell_call_output": frozenset({"id"}),
     "exec": frozenset({"env"}),
 }
 

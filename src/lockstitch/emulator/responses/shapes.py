@@ -243,6 +243,15 @@ def check_items(items: Any, param: str = "input") -> None:
         if not isinstance(item, dict):
             raise wrong_type(path, OBJECT.expected, said(item))
         check_shape(_shape_of(item, path), item, path)
+        _check_joined(item, path)
+
+
+def _check_joined(item: dict[str, Any], path: str) -> None:
+    """The one output that names its call in either of two fields."""
+    if item.get("type") != "local_shell_call_output":
+        return
+    if item.get("call_id") is None and item.get("id") is None:
+        raise missing_parameter(f"{path}.call_id")
 
 
 def item_type(item: dict[str, Any]) -> str | None:

@@ -103,6 +103,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     unread_seconds: float = UNREAD_SECONDS
     unattended_seconds: float = UNATTENDED_SECONDS
 
+    @property
+    def drained_bytes(self) -> int:
+        """What a client that did not read still has to take when its upstream is read again: so
+        much that it does not run dry, so little that it is not full again at once."""
+        return self.unread_bytes // 4
+
 
 class Upstream(Struct, frozen=True, kw_only=True):
     """A provider, or a server that speaks like one."""

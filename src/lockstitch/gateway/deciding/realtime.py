@@ -35,6 +35,10 @@ MOST_OWN: Final = 1024
 """Deletes of the gateway's own, the newest, whose refusal is known for what it is. It comes soon
 after, or not."""
 
+MOST_CARRIED_OUT: Final = 1024
+"""Calls, the newest, whose delete was carried out and not answered so far. The answer comes soon
+after, or not."""
+
 HEAD: Final = "root"
 """How a client's create names the head, where an event has null."""
 
@@ -125,7 +129,7 @@ class RealtimeConversation:
         self._held_bytes = 0
         self._carried_out: dict[str, str | None] = {}
         """Calls whose outputs follow them, once the provider says that they are deleted; with the
-        client's event id."""
+        client's event id, the oldest first."""
         self._own: dict[str, str] = {}
         """The item of each delete of our own, by event id, the oldest first."""
         self._leaving: set[str] = set()
@@ -158,6 +162,7 @@ class RealtimeConversation:
             not self._carries_out
             or len(self._held) >= MOST_HELD
             or self._held_bytes + len(payload) > MOST_HELD_BYTES
+            or frames.is_too_long(frame.event_id)
         ):
             return (self._drop(item_id, frame.event_id),)
         held = _Held(item_id, frame.event_id, payload, now + self._held_seconds)
@@ -291,6 +296,8 @@ class RealtimeConversation:
         for held in ready:
             if self._mirror.get(held.item_id) is not None:
                 self._carried_out[held.item_id] = held.event_id
+                if len(self._carried_out) > MOST_CARRIED_OUT:
+                    del self._carried_out[next(iter(self._carried_out))]
         return tuple(CarryOut(held.frame) for held in ready)
 
     def _for_client(self, frame: ServerFrame, payload: bytes) -> Pass | Rewrite:
@@ -329,7 +336,7 @@ class RealtimeConversation:
         self._own[own] = item_id
         self._leaving.add(item_id)
         if len(self._own) > MOST_OWN:
-            del self._own[next(iter(self._own))]
+            self._leaving.discard(self._own.pop(next(iter(self._own))))
         return DeleteOutput(frames.delete_of(item_id, own))
 
     def _error(self, event_id: str | None, *, code: str, message: str) -> bytes:

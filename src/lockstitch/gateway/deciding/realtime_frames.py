@@ -40,6 +40,15 @@ CALL: Final = "function_call"
 OUTPUT: Final = "function_call_output"
 INVALID: Final = "invalid_request_error"
 
+LONGEST_ID_CHARACTERS: Final = 256
+"""Ids come from outside, and are remembered for as long as their connection lives. Providers' have
+about 30; what has a longer one is not known."""
+
+
+def is_too_long(text: str | None) -> bool:
+    """Is it no id that is remembered?"""
+    return text is not None and len(text) > LONGEST_ID_CHARACTERS
+
 
 class Item(Struct, gc=False):
     """What is read of an item: never what it says."""
@@ -48,6 +57,16 @@ class Item(Struct, gc=False):
     type: str | None = None
     call_id: str | None = None
     status: str | None = None
+
+    def __post_init__(self) -> None:
+        if is_too_long(self.id):
+            self.id = None
+        if is_too_long(self.type):
+            self.type = None
+        if is_too_long(self.call_id):
+            self.call_id = None
+        if is_too_long(self.status):
+            self.status = None
 
 
 class Response(Struct):
@@ -84,6 +103,13 @@ class ServerFrame(Struct):
     response_id: str | None = None
     response: Response | None = None
     error: Refused | None = None
+
+    def __post_init__(self) -> None:
+        if is_too_long(self.response_id):
+            self.response_id = None
+        if self.previous_item_id is not None:
+            # One that is too long stays so: without it the item would stand at the head.
+            self.previous_item_id = self.previous_item_id[: LONGEST_ID_CHARACTERS + 1]
 
 
 _client: Final = msgspec.json.Decoder(ClientFrame).decode

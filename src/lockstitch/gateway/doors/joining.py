@@ -81,7 +81,7 @@ async def joined(
             request,
             largest_message=limits.body_bytes,
             high_water=limits.unread_bytes,
-            low_water=limits.unread_bytes // 4,
+            low_water=limits.drained_bytes,
             subprotocols=SUBPROTOCOLS,
         )
     except BaseException:

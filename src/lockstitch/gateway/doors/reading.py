@@ -52,7 +52,7 @@ class Reader:
                 200,
                 to_client(EVENT_STREAM, caller.request_id),
                 high_water=limits.unread_bytes,
-                low_water=limits.unread_bytes // 4,
+                low_water=limits.drained_bytes,
             )
         except ConnectionError:
             raise ClientGone from None

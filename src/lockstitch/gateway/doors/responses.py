@@ -65,13 +65,7 @@ async def respond(
 async def _streamed(
     world: World, caller: Caller, request: web.BaseRequest, asked: Asked
 ) -> web.StreamResponse:
-    limits = world.config.limits
-    sink = SseSink(
-        request,
-        caller.request_id,
-        unread_bytes=limits.unread_bytes,
-        unread_seconds=limits.unread_seconds,
-    )
+    sink = SseSink(request, caller.request_id, world.config.limits)
     stream = Stream(sink, Log())
     answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), sink))
     sink.when_lost = answering.left

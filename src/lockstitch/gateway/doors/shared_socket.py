@@ -60,6 +60,11 @@ class Shared:
     def usable(self) -> bool:
         return self._socket is not None and self._socket.usable
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the upstream has not taken."""
+        return self._socket.backlog if self._socket is not None else 0
+
     def has(self, lane: Any) -> bool:
         return lane in self._hearing
 

@@ -27,6 +27,7 @@ from lockstitch.gateway.deciding.refusals import (
     not_a_request,
     too_many_requests,
 )
+from lockstitch.gateway.doors.joining import LOOK_SECONDS
 from lockstitch.gateway.doors.shared_socket import Shared, SharedLine
 from lockstitch.gateway.events import ERROR, fields_of
 from lockstitch.gateway.keeping.exchanges import Kept
@@ -81,13 +82,16 @@ async def converse(
         request,
         largest_message=limits.body_bytes,
         high_water=limits.unread_bytes,
-        low_water=limits.unread_bytes // 4,
+        low_water=limits.drained_bytes,
     )
     session = Session(world, caller, client, ended)
     world.sessions.add(session)
     try:
         async for message in client.socket:
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                # Here, and not behind it: the pings of a client that waits are answered meanwhile.
+                while session.is_full and not client.ended and not client.gone:
+                    await asyncio.sleep(LOOK_SECONDS)
                 session.take(bytes(message.data))
     finally:
         world.sessions.discard(session)
@@ -106,9 +110,33 @@ class Session:
         self.shared: dict[str, Shared] = {}
         self._lanes: dict[str | None, Lane] = {}
         self._opening = asyncio.Lock()
-        self.flow = Flow(client, self._lost, patience_seconds=world.config.limits.unread_seconds)
+        self._limits = limits = world.config.limits
+        self.flow = Flow(client, self._lost, patience_seconds=limits.unread_seconds)
         self.requests = 0
+        self._answered = False
         self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Is nothing more to be taken for now? A client is read no faster than its upstreams read,
+        nor than it reads what is answered from here."""
+        most = self._limits.unread_bytes
+        return any(shared.backlog > most for shared in self.shared.values()) or (
+            self._answered and self.client.full
+        )
+
+    def has_room_for(self, asked: Asked) -> bool:
+        """May it wait here? What waits is no larger, together, than one request may be."""
+        waiting = sum(lane.waiting_bytes for lane in self._lanes.values())
+        return not waiting or waiting + len(asked.body) <= self._limits.body_bytes
+
+    def answer(self, frame: bytes) -> None:
+        """An answer that is no stream. No upstream is held back for it."""
+        self._answered = True
+        self.client.send(frame)
+
+    def refuse(self, refusal: Refusal, lane: str | None = None) -> None:
+        self.answer(refusal.frame(lane))
 
     def drain(self) -> None:
         """Take no more, and say goodbye when what runs has ended."""
@@ -124,27 +152,26 @@ class Session:
         try:
             frame = _frames.decode(payload)
         except UNREADABLE:
-            refusal = not_a_request(NotARequest("The frame is not a JSON object. Send one."))
-            self.client.send(refusal.frame())
+            self.refuse(not_a_request(NotARequest("The frame is not a JSON object. Send one.")))
             return
         name = frame.stream_id
         if name is not None and (not isinstance(name, str) or not LANE.fullmatch(name)):
-            self.client.send(BAD_NAME.frame())
+            self.refuse(BAD_NAME)
         elif self._draining is not None:
-            self.client.send(draining().frame(name))
+            self.refuse(draining(), name)
         elif frame.type != CREATE_FRAME:
             self._pass(payload, frame)
         else:
             try:
                 self._ask(name, read(payload))
             except NotARequest as error:
-                self.client.send(not_a_request(error).frame(name))
+                self.refuse(not_a_request(error), name)
 
     def _ask(self, name: str | None, asked: Asked) -> None:
         lane = self._lanes.get(name)
         if lane is None:
             if len(self._lanes) >= MOST_LANES:
-                self.client.send(TOO_MANY_LANES.frame(name))
+                self.refuse(TOO_MANY_LANES, name)
                 return
             lane = self._lanes[name] = Lane(self, name)
         lane.put(asked)
@@ -157,15 +184,14 @@ class Session:
                     shared.send(payload)
                 return
         name = frame.stream_id if isinstance(frame.stream_id, str) else None
-        self.client.send(
-            Refusal(
-                status=400,
-                message=f"Nothing takes {frame.type or 'this frame'!r}: no response runs on this "
-                "stream, or its upstream is not reached over a WebSocket.",
-                param="type",
-                code="invalid_request_error",
-            ).frame(name)
+        refusal = Refusal(
+            status=400,
+            message=f"Nothing takes {frame.type or 'this frame'!r}: no response runs on this "
+            "stream, or its upstream is not reached over a WebSocket.",
+            param="type",
+            code="invalid_request_error",
         )
+        self.refuse(refusal, name)
 
     async def connection(self, upstream: Reached, headers: Headers) -> Shared:
         """The connection to an upstream that the lanes share."""
@@ -208,13 +234,18 @@ class Lane:
         self._task: asyncio.Task[None] | None = None
         self._gone = False
 
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(len(asked.body) for asked in self._waiting)
+
     def put(self, asked: Asked) -> None:
         if len(self._waiting) >= MOST_WAITING:
-            self.session.client.send(
-                too_many_requests(1.0, f"requests on stream {self.name or ''}".rstrip()).frame(
-                    self.name
-                )
-            )
+            what = f"requests on stream {self.name or ''}".rstrip()
+            self.session.refuse(too_many_requests(1.0, what), self.name)
+            return
+        if not self.session.has_room_for(asked):
+            what = "bytes in requests that wait on this connection"
+            self.session.refuse(too_many_requests(1.0, what), self.name)
             return
         self._waiting.append(asked)
         if self._task is None:
@@ -254,7 +285,7 @@ class Lane:
         except Exception as error:
             refusal = refusal_for(error, world, caller)
             status = refusal.status
-            session.client.send(refusal.frame(self.name))
+            session.refuse(refusal, self.name)
         finally:
             session.ended(caller, status, begun)
 
@@ -273,7 +304,7 @@ class Lane:
             whole = await answering.run()
             if whole is None:
                 return 200
-            session.client.send(_as_frame(whole, self.name))
+            session.answer(_as_frame(whole, self.name))
             return whole.status
         finally:
             self._answering = None

@@ -117,6 +117,14 @@ def removed(entry: Entry) -> Noted:
     return Noted(kind=REMOVED, note=msgspec.json.encode(_Removed(entry.seq)))
 
 
+def made_in(fact: AnyFact) -> MadeNote | None:
+    """What this fact tells of where a conversation is: one of the first of each does."""
+    if isinstance(fact, Noted) and fact.kind == MADE:
+        note: MadeNote = _read(fact.note, MadeNote)
+        return note
+    return None
+
+
 def conversation_of(id: str, facts: Sequence[AnyFact]) -> Conversation | None:
     """The conversation that these facts tell of; None where they tell of none."""
     made: MadeNote | None = None
@@ -127,7 +135,7 @@ def conversation_of(id: str, facts: Sequence[AnyFact]) -> Conversation | None:
             items[seq] = fact.item
         elif isinstance(fact, Noted):
             if fact.kind == MADE:
-                made = _read(fact.note, MadeNote)
+                made = made_in(fact)
             elif fact.kind == METADATA:
                 metadata = _read(fact.note, dict[str, str])
             elif fact.kind == REMOVED:

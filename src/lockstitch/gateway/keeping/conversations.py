@@ -23,6 +23,7 @@ from lockstitch.gateway.keeping.conversation_facts import (
     added,
     begun,
     conversation_of,
+    made_in,
     metadata_set,
     removed,
 )
@@ -131,13 +132,24 @@ class Conversations:
         found = self._store.read(_named(tenant, id))
         return conversation_of(id, [records.decoded(record) async for record in found])
 
+    async def made(self, tenant: str, id: str) -> MadeNote | None:
+        """Where a conversation is, without the rest of it; None if this tenant has none."""
+        if not is_id(id):
+            return None
+        async for record in self._store.read(_named(tenant, id)):
+            made = made_in(records.decoded(record))
+            if made is not None:
+                return made
+        return None
+
     @asynccontextmanager
     async def held(self, tenant: str, id: str, *, wait: float = 0) -> AsyncIterator[Held]:
-        """Hold a conversation. Raises `ConversationLocked` if somebody else does for longer than
-        ``wait`` seconds, `ConversationUnknown` if there is none.
+        """Hold a conversation that was there: it is read once it is held. Raises
+        `ConversationLocked` if somebody else holds it for longer than ``wait`` seconds,
+        `ConversationUnknown` if there is none.
 
         Who held it and died does not hold it any more."""
-        if await self.read(tenant, id) is None:
+        if not is_id(id):
             raise ConversationUnknown(id)
         async with await self._opened(tenant, id, wait) as journal:
             conversation = conversation_of(id, facts_of(journal))

@@ -125,7 +125,7 @@ class _Passing:
                 status,
                 to_client(headers, self._caller.request_id),
                 high_water=self._limits.unread_bytes,
-                low_water=self._limits.unread_bytes // 4,
+                low_water=self._limits.drained_bytes,
             )
         except ConnectionError:
             self._leave()

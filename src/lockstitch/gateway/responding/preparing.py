@@ -68,7 +68,8 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     held: Held | None = None
     bound = False
     if asked.conversation is not None:
-        known = await world.conversations.read(caller.tenant, asked.conversation)
+        # The rest of it is read where it matters: once nobody else can change it.
+        known = await world.conversations.made(caller.tenant, asked.conversation)
         if known is None and (
             world.config.unknown_chains == "refuse"
             or await world.is_anothers(caller, Name(Naming.CONVERSATION, asked.conversation))

@@ -8,6 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
+from lockstitch.gateway.config.model import Limits
 from lockstitch.gateway.events import ERROR, TERMINAL, Heard, error_as_frame, with_stream_id
 from lockstitch.gateway.headers import to_client
 from lockstitch.gateway.lines import Headers, Line
@@ -32,14 +33,11 @@ class SseSink:
         self,
         request: web.BaseRequest,
         request_id: str,
-        *,
-        unread_bytes: int,
-        unread_seconds: float,
+        limits: Limits,
     ) -> None:
         self._request = request
         self._request_id = request_id
-        self._unread_bytes = unread_bytes
-        self._unread_seconds = unread_seconds
+        self._limits = limits
         self.when_lost: Callable[[], None] = _nothing
         """Called once if the client goes away before the end."""
         self.passes: Callable[[bytes], None] | None = None
@@ -85,8 +83,8 @@ class SseSink:
                 status,
                 to_client(headers, self._request_id),
                 first,
-                high_water=self._unread_bytes,
-                low_water=self._unread_bytes // 4,
+                high_water=self._limits.unread_bytes,
+                low_water=self._limits.drained_bytes,
             )
         except Unwritable as failure:
             self._failure = failure
@@ -95,7 +93,7 @@ class SseSink:
             self._leave()
         else:
             self._client = client
-            self._flow = Flow(client, self._leave, patience_seconds=self._unread_seconds)
+            self._flow = Flow(client, self._leave, patience_seconds=self._limits.unread_seconds)
             if self._line is not None:
                 self._flow.follow(self._line)
             if not self._over:

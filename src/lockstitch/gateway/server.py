@@ -282,7 +282,9 @@ def _api_of(path: str) -> Api:
 def _counted_as(request: web.BaseRequest) -> str:
     """The API in the metrics. Realtime has no form of its own in which it is refused, so it is no
     `Api`."""
-    return REALTIME if _parts(request)[:1] == [REALTIME] else _api_of(request.path).value
+    if request.path.startswith(f"{ROOT}{REALTIME}"):
+        return REALTIME
+    return _api_of(request.path).value
 
 
 def _is_upgrade(request: web.BaseRequest) -> bool:

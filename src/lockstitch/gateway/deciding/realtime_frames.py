@@ -134,7 +134,7 @@ def _may_name_items(payload: bytes) -> bool:
     Clients write the type in front of the audio or behind it. Audio has no dots and no escapes, so
     next to nothing is left to search, and finding that out costs nearly nothing."""
     first, last = payload.find(b"."), payload.rfind(b".")
-    return payload.find(b".item.", first, last + 1) >= 0 or b"\\" in payload
+    return payload.find(b".item.", first, last + 1) >= 0 or payload.find(b"\\") >= 0
 
 
 def from_upstream(payload: bytes) -> ServerFrame | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.emulator import reply
-from lockstitch.realtime import Patience, ResponseRefused
-from tests.realtime.hearing import saying, texts_of, until, user
+from lockstitch.emulator import call, reply
+from lockstitch.realtime import NoReply, NoTurn, Patience, ResponseRefused
+from tests.realtime.booking import Book
+from tests.realtime.hearing import of, saying, texts_of, until, user
 from tests.realtime.stage import HURRIED, Through, staged, within
 
 
@@ -140,5 +141,48 @@ def test_a_response_that_nobody_told_of_is_waited_for_with_patience():
                 await session.respond()
                 await until(session, saying("Two."))
                 assert len(stage.frames("response.create")) < 8
+
+    within(scene)
+
+
+def test_a_request_does_not_wait_for_ever_for_a_response_that_never_ends():
+    async def scene():
+        silent = {"response.done"}
+
+        def passes(event):
+            return None if event["type"] in silent else event
+
+        async with staged("One.", "Two.") as stage:
+            connect = Through(stage.connect(), passes)
+            patience = Patience(turn_seconds=0.2)
+            async with stage.session(connect=connect, patience=patience) as session:
+                await session.respond()
+                with pytest.raises(NoTurn, match=r"within 0\.2 seconds: a response of the") as told:
+                    await session.respond()
+                assert "response.cancel" in str(told.value)
+                assert len(stage.frames("response.create")) == 1
+                # The line lives: everything else goes on, and so does the model out of band.
+                await session.respond({"conversation": "none"})
+                await session.send({"type": "input_audio_buffer.clear"})
+                await until(session, "input_audio_buffer.cleared")
+
+    within(scene)
+
+
+def test_a_reply_that_cannot_be_asked_for_is_told():
+    async def scene():
+        book, silent = Book(), {"response.done"}
+
+        def passes(event):
+            return None if event["type"] in silent else event
+
+        async with staged(call("book", {"flight": "LS 1"}), "Done.") as stage:
+            connect = Through(stage.connect(), passes)
+            patience = Patience(turn_seconds=0.2, hold_seconds=0.1)
+            async with stage.session(book.book, connect=connect, patience=patience) as session:
+                await session.respond()
+                (told,) = of(NoReply, await until(session, NoReply))
+                assert "a response of the conversation is being generated" in told.why
+                assert book.booked == ["LS 1"]
 
     within(scene)

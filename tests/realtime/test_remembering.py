@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lockstitch
@@ -134,8 +134,13 @@ def change(provider, step, there, number):
             now.insert(0 if number % 2 else len(now), there)
 
 
+DONE = "completed"
+
+
 @given(histories(), st.booleans())
 @settings(max_examples=examples(200), deadline=None)
+# The last one moves to the head, and a new one stands behind it.
+@example([*[("say", 0, DONE)] * 2, ("settle", 0, DONE), ("say", 0, DONE), ("move", 5, DONE)], False)
 def test_what_is_read_again_is_what_was_there(steps, each):
     provider = Provider()
     for step in steps:

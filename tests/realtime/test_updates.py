@@ -9,7 +9,7 @@ import pytest
 from lockstitch.mirror import Why
 from lockstitch.realtime import ConfigurationRefused, ConfigurationUnanswered, Patience
 from tests.realtime.hearing import until, user
-from tests.realtime.stage import Through, staged, within
+from tests.realtime.stage import Slow, Through, staged, within
 
 
 def test_a_changed_configuration_holds_on_the_next_line_too():
@@ -62,16 +62,18 @@ def test_a_configuration_that_nobody_answers_is_told_as_that_and_the_session_goe
 
 def test_each_of_two_configurations_at_the_same_time_gets_its_own_answer():
     async def scene():
-        async with staged() as stage, stage.session() as session:
-            good, bad = await asyncio.gather(
-                session.configure({"instructions": "Be brief."}),
-                session.configure({"output_modalities": ["smell"]}),
-                return_exceptions=True,
-            )
-            assert good is None
-            assert isinstance(bad, ConfigurationRefused)
-            body = stage.provider.settings.body
-            assert (body["instructions"], body["output_modalities"]) == ("Be brief.", ["text"])
+        async with staged() as stage:
+            connect = Slow(stage.connect(), "error", seconds=0.1)
+            async with stage.session(connect=connect) as session:
+                good, bad = await asyncio.gather(
+                    session.configure({"instructions": "Be brief."}),
+                    session.configure({"output_modalities": ["smell"]}),
+                    return_exceptions=True,
+                )
+                assert good is None
+                assert isinstance(bad, ConfigurationRefused)
+                body = stage.provider.settings.body
+                assert (body["instructions"], body["output_modalities"]) == ("Be brief.", ["text"])
 
     within(scene)
 

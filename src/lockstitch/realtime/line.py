@@ -76,8 +76,8 @@ class Line:
 
     async def send(self, event: Event) -> None:
         """Raises `ConnectionLost`; then nobody knows whether it arrived."""
-        self.check()
         async with self._sending:
+            self.check()
             try:
                 async with asyncio.timeout(SEND_SECONDS):
                     await self._connection.send(event)

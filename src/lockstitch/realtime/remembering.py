@@ -172,7 +172,8 @@ class Memory:
         if removed:
             notes.append(Removed(removed))
         away = self._moved(now)
-        end = next((item for item in reversed(self._order) if item not in removed), START)
+        leaving = away.union(removed)
+        end = next((item for item in reversed(self._order) if item not in leaving), START)
         previous = START
         calls: dict[str, Seq] = {}
         """The calls of the model so far: their outputs are theirs, and no items of their own."""

@@ -26,11 +26,11 @@ QUICK = Patience(acknowledgement_seconds=2.0, answer_seconds=5.0, hold_seconds=5
 HURRIED = Patience(acknowledgement_seconds=0.25, answer_seconds=1.0, hold_seconds=0.25)
 
 
-def within(work):
+def within(work, seconds=SECONDS):
     """Run a test, which must end."""
 
     async def bounded():
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(seconds):
             return await work()
 
     return asyncio.run(bounded())

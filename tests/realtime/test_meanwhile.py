@@ -7,13 +7,13 @@ import asyncio
 
 import pytest
 
-from lockstitch.core.facts import ItemAdded
+from lockstitch.core.facts import CallSettled, ItemAdded
 from lockstitch.core.records import decoded
 from lockstitch.emulator import call
-from lockstitch.realtime import NoSuchCall, Restored, Session
+from lockstitch.realtime import NoSuchCall, Restored, Session, SessionOver
 from lockstitch.realtime.connection import event_of
 from lockstitch.runner import Waiting, tool
-from lockstitch.store.errors import StoreError
+from lockstitch.store.errors import CannotWrite, StoreError
 from lockstitch.store.memory import MemoryStore
 from tests.realtime.booking import Book
 from tests.realtime.hearing import of, saying, until, user
@@ -80,47 +80,69 @@ def test_a_call_that_is_made_while_a_new_line_is_filled_is_run_once():
 
 
 class Stuck(MemoryStore):
-    """A store that takes its time over the first call of the model."""
+    """A store that takes its time over some facts, and may fail then."""
 
-    def __init__(self):
+    def __init__(self, is_one):
         super().__init__()
+        self._is_one = is_one
         self.asked = asyncio.Event()
         self.may_write = asyncio.Event()
+        self.fails = False
 
     async def append(self, claim, after, records, **how):
-        facts = [decoded(record) for record in records]
-        if any(isinstance(fact, ItemAdded) and b"call_id" in fact.item for fact in facts):
+        if any(self._is_one(decoded(record)) for record in records):
             self.asked.set()
             await self.may_write.wait()
+            if self.fails:
+                raise CannotWrite("The disk is full.")
         await super().append(claim, after, records, **how)
 
 
-def test_a_line_that_is_lost_while_a_call_is_written_down_loses_nothing_and_runs_it_once(
-    monkeypatch,
-):
+def _is_call(fact):
+    return isinstance(fact, ItemAdded) and b"call_id" in fact.item
+
+
+def _is_output(fact):
+    return isinstance(fact, CallSettled)
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """A line that has ended is heard for a moment only."""
     monkeypatch.setattr("lockstitch.realtime.line.CLOSE_SECONDS", 0.01)
 
+
+class Again:
+    """Connections, and the moment when a second one is wanted."""
+
+    def __init__(self, connect):
+        self._connect = connect
+        self._count = 0
+        self.wanted = asyncio.Event()
+
+    async def __call__(self):
+        self._count += 1
+        if self._count == 2:
+            self.wanted.set()
+        return await self._connect()
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_line_that_is_lost_while_a_call_is_written_down_loses_nothing_and_runs_it_once():
     async def scene():
         book = Book()
         turns = (call("book", {"flight": "LS 1"}, call_id="c1"), "Done.")
         faults = ["cut after=response.done how=reset"]
         async with staged(*turns, faults=faults) as stage:
-            stage.store, connects = Stuck(), []
-            inner, again = stage.connect(), asyncio.Event()
-
-            async def connect():
-                connects.append(None)
-                if len(connects) == 2:
-                    again.set()
-                return await inner()
-
+            stage.store = Stuck(_is_call)
+            connect = Again(stage.connect())
             async with stage.session(book.book, connect=connect) as session:
                 await session.change(added=[user("a", "a")])
                 asking = asyncio.create_task(session.respond())
                 await stage.store.asked.wait()
                 # Whoever sends finds out that nobody is there, and waits for the next line.
-                sending = asyncio.create_task(_chatter(session, again))
-                await again.wait()
+                sending = asyncio.create_task(_chatter(session, connect.wanted))
+                await connect.wanted.wait()
                 stage.store.may_write.set()
                 await asyncio.gather(asking, sending)
                 await until(session, saying("Done."))
@@ -134,6 +156,65 @@ def test_a_line_that_is_lost_while_a_call_is_written_down_loses_nothing_and_runs
                 stage.in_step(session)
             made = [wire for wire in session.history() if wire["type"] == "function_call"]
             assert len(made) == 1
+
+    within(scene)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_write_that_fails_while_its_line_is_lost_ends_the_session():
+    async def scene():
+        faults = ["cut after=response.done how=reset"]
+        async with staged(call("book", {}, call_id="c1"), faults=faults) as stage:
+            stage.store = Stuck(_is_call)
+            connect = Again(stage.connect())
+            async with stage.session(connect=connect) as session:
+                asking = asyncio.create_task(session.respond())
+                await stage.store.asked.wait()
+                sending = asyncio.create_task(_chatter(session, connect.wanted))
+                await connect.wanted.wait()
+                stage.store.fails = True
+                stage.store.may_write.set()
+                with pytest.raises(CannotWrite, match="The disk is full"):
+                    await until(session, "never")
+                with pytest.raises(SessionOver, match="The disk is full"):
+                    await session.change(added=[user("a", "a")])
+                await asyncio.gather(asking, sending, return_exceptions=True)
+
+    within(scene)
+
+
+def test_the_answer_of_a_caller_who_is_cancelled_is_delivered():
+    async def scene():
+        async with staged(call("book", {}, call_id="c1"), "Done.") as stage:
+            stage.store = Stuck(_is_output)
+            async with stage.session() as session:
+                await session.respond()
+                await until(session, Waiting)
+                answering = asyncio.create_task(session.answer("c1", "It is booked."))
+                await stage.store.asked.wait()
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
+                assert answering.cancelled()
+                stage.store.may_write.set()
+                await until(session, saying("Done."))
+                stage.in_step(session)
+
+    within(scene)
+
+
+def test_an_answer_that_cannot_be_written_ends_the_session():
+    async def scene():
+        async with staged(call("book", {}, call_id="c1"), "Done.") as stage:
+            stage.store = Stuck(_is_output)
+            stage.store.fails = True
+            stage.store.may_write.set()
+            async with stage.session() as session:
+                await session.respond()
+                await until(session, Waiting)
+                with pytest.raises(CannotWrite):
+                    await session.answer("c1", "It is booked.")
+                with pytest.raises(SessionOver, match="The disk is full"):
+                    await session.respond()
 
     within(scene)
 

@@ -99,9 +99,10 @@ class Sending:
         """Until this may be sent. Raises `NoTurn` if something is in the way for too long."""
         seconds = self._patience.turn_seconds
         if not await line.until(lambda: may(act, self.busy(line)), seconds):
-            inside = "; ".join(one.value for one in WAITS_FOR[act] & self.busy(line))
+            busy = self.busy(line)
+            in_the_way = "; ".join(one.value for one in Busy if one in WAITS_FOR[act] & busy)
             raise NoTurn(
-                f"No response could be asked for within {seconds:g} seconds: {inside}. If the"
+                f"No response could be asked for within {seconds:g} seconds: {in_the_way}. If the"
                 ' provider has fallen silent, send {"type": "response.cancel"} and ask again; if'
                 " that does not help, close the session and open its thread again."
             )

@@ -36,6 +36,7 @@ from lockstitch.runner.desk import OnUnknown
 from lockstitch.runner.limits import GRACE_SECONDS
 from lockstitch.runner.tools import Tool, by_name
 from lockstitch.store.contract import Store
+from lockstitch.store.errors import StoreError
 from lockstitch.store.opening import open_store
 
 Value = TypeVar("Value")
@@ -260,12 +261,19 @@ class Session:
         self._lines.check()
         # What is not encoded would be found out too late: while it is written down.
         plain = sendable({"output": output}, f"The output of {call_id}")["output"]
-        await self._calls.answer(call_id, plain, failed=failed)
+        await self._owned(self._answer(call_id, plain, failed))
 
     def approve(self, decisions: Mapping[str, bool]) -> None:
         """Say of calls that asked first whether they may run. Raises `NoSuchCall`."""
         self._lines.check()
         self._calls.approve(decisions)
+
+    async def _answer(self, call_id: str, output: Any, failed: bool) -> None:
+        try:
+            await self._calls.answer(call_id, output, failed=failed)
+        except StoreError as error:
+            self._fail(error)  # nobody knows what is on disk
+            raise
 
     # --- what happens by itself ----------------------------------------------------------------
 
@@ -283,7 +291,11 @@ class Session:
         await self._owned(self._take_news(line))
 
     async def _take_news(self, line: Line) -> None:
-        news = await self._thread.remember(line)
+        try:
+            news = await self._thread.remember(line)
+        except Exception as error:
+            self._fail(error)  # also if the line is lost, and nobody waits for this
+            raise
         self._calls.delivered(news.answered)
         self._calls.forsake(news.gone)
         if not self._lines.is_over:  # whoever opens the thread again runs them
@@ -342,8 +354,11 @@ class Session:
     def _check(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is None or isinstance(error, SessionOver):
-            return
+        if error is not None and not isinstance(error, SessionOver):
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Nothing goes on. Whoever waits hears that the session is over; whoever reads, why."""
         self._failure = self._failure or error
         self._lines.end(SessionOver(f"The session has failed: {error}"))
         self._inbox.end(error)

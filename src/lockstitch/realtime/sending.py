@@ -63,6 +63,7 @@ class Sending:
                             continue
                     await line.changed(held_until - clock())
                 except ConnectionLost:
+                    await self._heard_to_its_end()
                     account.lose(line)
                     rename(self._names, account.copies)
         finally:
@@ -70,6 +71,11 @@ class Sending:
                 account.leave(line)
             self._edits -= 1
             self._lines.ring()
+
+    async def _heard_to_its_end(self) -> None:
+        """A line is lost. What was sent may have arrived, and the answer may be on its way: there
+        is no other line before this one was heard to its end."""
+        await self._lines.ready()
 
     async def settle(self) -> None:
         """Until nothing is in doubt, or so long that it makes sense to ask once more."""
@@ -79,7 +85,7 @@ class Sending:
 
     async def respond(self, event: Event, *, unless_begun: tuple[Line, int] | None = None) -> None:
         """Ask for a response, until it has begun. ``unless_begun``: not if one has begun on that
-        line beyond that count, for it has seen what this one is about."""
+        line beyond that count, or on another, for it has seen what this one is about."""
         act = act_of(event)
         while True:
             line = await self._lines.ready()
@@ -108,7 +114,7 @@ class Sending:
             )
 
     async def _has_begun(self, line: Line, event: Event) -> bool:
-        """Send a request for a response; False if another one was quicker."""
+        """Send a request for a response; False if another one was quicker, or the line is lost."""
         floor, begun = line.floor, line.floor.begun
         line.complaint = None
         with line.following.one(str(event["event_id"])) as followed:
@@ -119,6 +125,10 @@ class Sending:
                 answered = await line.until(
                     lambda: floor.begun > begun or followed.refusal is not None, seconds
                 )
+            except ConnectionLost:
+                await self._heard_to_its_end()
+                # If it has begun it is lost, and that is dealt with where lines are opened.
+                return floor.begun > begun
             finally:
                 floor.give_up(event)
         if not answered:
@@ -154,4 +164,4 @@ class Sending:
 
 
 def _has_begun_since(line: Line, where: Line, begun: int) -> bool:
-    return line is where and line.floor.begun > begun
+    return where.floor.begun > begun or (line is not where and line.floor.begun > 0)

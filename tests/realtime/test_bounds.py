@@ -44,6 +44,17 @@ def test_what_is_followed_is_forgotten_with_whoever_follows():
     assert len(following) == 0
 
 
+def test_two_events_with_one_id_are_followed_one_after_the_other():
+    following = Following()
+    with following.one("e") as first:
+        with following.one("e") as second:
+            following.refuse("e", {"message": "No."})
+        following.refuse("e", {"message": "No."})
+    assert first.refusal is None
+    assert second.refusal == {"message": "No."}
+    assert len(following) == 0
+
+
 def test_who_made_an_item_is_forgotten_once_it_is_written_down_or_will_not_come():
     origins = Origins()
     a, b, c = (

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from itertools import count
+
 import pytest
 
 from lockstitch.emulator import Settings
@@ -17,7 +21,11 @@ from lockstitch.realtime import (
 from lockstitch.realtime.websocket import websocket
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
-from tests.realtime.stage import KINDS, THREAD, Through, staged, within
+from tests.realtime.hearing import user
+from tests.realtime.stage import KINDS, SECONDS, THREAD, Through, staged, within
+
+LEAST_STEPS = 10
+"""To open takes more; if fewer are found, nobody was cancelled in the middle."""
 
 
 def test_a_refused_configuration_is_told_and_nothing_is_left_behind():
@@ -97,3 +105,39 @@ def test_an_error_that_names_no_event_is_told_with_what_was_not_answered():
                     raise AssertionError("it was not refused")
 
     within(scene)
+
+
+def test_whoever_is_cancelled_while_a_session_opens_leaves_nothing_behind():
+    async def scene():
+        async with staged() as stage:
+            async with stage.session() as session:  # so that there is something to push
+                await session.change(added=[user("a", "a"), user("b", "b")])
+            for steps in count():
+                if await _is_opened_in(stage, steps):
+                    break
+            assert steps > LEAST_STEPS
+
+    within(scene, seconds=3 * SECONDS)
+
+
+async def _is_opened_in(stage, steps):
+    """Open a session, and cancel it after so many steps; True if it was open by then."""
+    connections, inner = [], stage.connect()
+
+    async def connect():
+        connections.append(await inner())
+        return connections[-1]
+
+    opening = asyncio.create_task(
+        Session.open(connect, session={"instructions": "x"}, thread=THREAD, store=stage.store)
+    )
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    opening.cancel()
+    with suppress(asyncio.CancelledError):
+        session = await opening
+        await session.close()
+        return True
+    async with await Journal.open(stage.store, THREAD):  # others may have the thread
+        assert all("closed" in repr(one) for one in connections)
+    return False

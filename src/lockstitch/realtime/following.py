@@ -51,7 +51,8 @@ class Following:
         try:
             yield followed
         finally:
-            del self._events[event_id]
+            if self._events.get(event_id) is followed:  # a caller may give two events one id
+                del self._events[event_id]
 
     def get(self, event_id: str) -> Followed | None:
         return self._events.get(event_id)

@@ -10,14 +10,16 @@ import pytest
 from lockstitch.core.facts import CallSettled, ItemAdded
 from lockstitch.core.records import decoded
 from lockstitch.emulator import call
-from lockstitch.realtime import NoSuchCall, Restored, Session, SessionOver
+from lockstitch.realtime import NoSuchCall, Reconnecting, Restored, Session, SessionOver
 from lockstitch.realtime.connection import event_of
 from lockstitch.runner import Waiting, tool
 from lockstitch.store.errors import CannotWrite, StoreError
 from lockstitch.store.memory import MemoryStore
 from tests.realtime.booking import Book
 from tests.realtime.hearing import of, saying, until, user
-from tests.realtime.stage import staged, within
+from tests.realtime.stage import SECONDS, staged, within
+
+HASTY_SECONDS = 0.01
 
 
 class HeldBack:
@@ -109,22 +111,7 @@ def _is_output(fact):
 @pytest.fixture
 def hasty(monkeypatch):
     """A line that has ended is heard for a moment only."""
-    monkeypatch.setattr("lockstitch.realtime.line.CLOSE_SECONDS", 0.01)
-
-
-class Again:
-    """Connections, and the moment when a second one is wanted."""
-
-    def __init__(self, connect):
-        self._connect = connect
-        self._count = 0
-        self.wanted = asyncio.Event()
-
-    async def __call__(self):
-        self._count += 1
-        if self._count == 2:
-            self.wanted.set()
-        return await self._connect()
+    monkeypatch.setattr("lockstitch.realtime.line.CLOSE_SECONDS", HASTY_SECONDS)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -135,17 +122,12 @@ def test_a_line_that_is_lost_while_a_call_is_written_down_loses_nothing_and_runs
         faults = ["cut after=response.done how=reset"]
         async with staged(*turns, faults=faults) as stage:
             stage.store = Stuck(_is_call)
-            connect = Again(stage.connect())
-            async with stage.session(book.book, connect=connect) as session:
+            async with stage.session(book.book) as session:
                 await session.change(added=[user("a", "a")])
-                asking = asyncio.create_task(session.respond())
-                await stage.store.asked.wait()
-                # Whoever sends finds out that nobody is there, and waits for the next line.
-                sending = asyncio.create_task(_chatter(session, connect.wanted))
-                await connect.wanted.wait()
+                waiting = await _lost_while_it_writes(stage, session)
                 stage.store.may_write.set()
-                await asyncio.gather(asking, sending)
-                await until(session, saying("Done."))
+                heard = await until(session, saying("Done."))
+                await waiting
                 assert book.booked == ["LS 1"]
                 assert [wire["type"] for wire in session.items] == [
                     "message",
@@ -154,10 +136,32 @@ def test_a_line_that_is_lost_while_a_call_is_written_down_loses_nothing_and_runs
                     "message",
                 ]
                 stage.in_step(session)
+                # What was being written down is told, and before the loss.
+                kinds = [one["type"] if isinstance(one, dict) else type(one) for one in heard]
+                assert kinds.index("response.done") < kinds.index(Reconnecting)
             made = [wire for wire in session.history() if wire["type"] == "function_call"]
             assert len(made) == 1
 
     within(scene)
+
+
+async def _lost_while_it_writes(stage, session):
+    """The line is lost, and found to be, while the store takes its time. Gives who waits for the
+    next one."""
+    line = session._lines.newest
+    asking = asyncio.create_task(session.respond())
+    await stage.store.asked.wait()
+    sending = asyncio.create_task(_chatter(session, line))
+    while line.lost is None:  # whoever sends finds out
+        await line.rung(SECONDS)
+    await asyncio.sleep(10 * HASTY_SECONDS)  # and nobody listens to it any longer
+    return asyncio.gather(asking, sending, return_exceptions=True)
+
+
+async def _chatter(session, line):
+    while line.lost is None:
+        await session.send({"type": "input_audio_buffer.clear"})
+        await asyncio.sleep(0.001)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -166,19 +170,15 @@ def test_a_write_that_fails_while_its_line_is_lost_ends_the_session():
         faults = ["cut after=response.done how=reset"]
         async with staged(call("book", {}, call_id="c1"), faults=faults) as stage:
             stage.store = Stuck(_is_call)
-            connect = Again(stage.connect())
-            async with stage.session(connect=connect) as session:
-                asking = asyncio.create_task(session.respond())
-                await stage.store.asked.wait()
-                sending = asyncio.create_task(_chatter(session, connect.wanted))
-                await connect.wanted.wait()
+            async with stage.session() as session:
+                waiting = await _lost_while_it_writes(stage, session)
                 stage.store.fails = True
                 stage.store.may_write.set()
                 with pytest.raises(CannotWrite, match="The disk is full"):
                     await until(session, "never")
                 with pytest.raises(SessionOver, match="The disk is full"):
                     await session.change(added=[user("a", "a")])
-                await asyncio.gather(asking, sending, return_exceptions=True)
+                await waiting
 
     within(scene)
 
@@ -217,12 +217,6 @@ def test_an_answer_that_cannot_be_written_ends_the_session():
                     await session.respond()
 
     within(scene)
-
-
-async def _chatter(session, enough):
-    while not enough.is_set():
-        await session.send({"type": "input_audio_buffer.clear"})
-        await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("asks", [False, True], ids=["for an output", "for an approval"])
@@ -314,5 +308,20 @@ def test_a_store_of_its_own_is_closed_whatever_it_says(monkeypatch):
             with pytest.raises(StoreError, match="not reachable"):
                 await session.close()
             assert store.closed
+
+    within(scene)
+
+
+def test_what_is_put_in_front_of_an_output_by_its_caller_tears_no_pair_when_a_line_is_lost():
+    async def scene():
+        pair = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+        for nth in (2, 3, 4):
+            faults = [f"cut before=conversation.item.added nth={nth} how=reset"]
+            async with staged(faults=faults) as stage, stage.session() as session:
+                added = [user("a", "a"), {"id": "f", **pair}, user("b", "b"), _output("o1")]
+                edited = await session.change(added=added)
+                assert stage.struck() == 1
+                assert sorted(edited.done) == ["a", "b", "f", "o1"]
+                assert stage.in_step(session) == ["a", "f", "o1", "b"]
 
     within(scene)

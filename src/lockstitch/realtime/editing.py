@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from lockstitch.core import families
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror import (
     ROOT,
@@ -28,6 +29,8 @@ from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.rebasing import current, rebased
+
+_OUTPUT: Final = families.FUNCTION.output_type
 
 
 class Seen(Struct, frozen=True):
@@ -114,7 +117,9 @@ class Changes(Struct, frozen=True, kw_only=True):
     def _runs(self, mirror: Mirror) -> list[tuple[str | None, list[Wire]]]:
         """What is added and not there, in runs, each with the item of this edit that it belongs in
         front of: new items are sent last first, and the rest may have been cut off."""
-        mine = {wire["id"] for wire in self.added if wire["id"] in mirror}
+        # An output stands behind its call, and nothing belongs in front of it.
+        placed = [wire for wire in self.added if wire.get("type") != _OUTPUT]
+        mine = {wire["id"] for wire in placed if wire["id"] in mirror}
         if mine:
             mine.difference_update(wire["id"] for wire in self.base.items)
         runs: list[tuple[str | None, list[Wire]]] = []

@@ -189,6 +189,7 @@ class Lines:
             await self._live(line)
         finally:
             await line.close(ConnectionLost("The session closed the connection."))
+        await self._thread.written()  # what was heard on it is told before it is told as lost
         if line.restored:
             self._attempts.lived(clock() - opened)
         if self._asks is None:

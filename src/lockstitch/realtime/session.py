@@ -280,17 +280,21 @@ class Session:
     async def _hear(self, line: Line, events: Sequence[Event]) -> None:
         told = [line.take(event) for event in events]
         if any(told) and line.restored:
-            await self._write_down(line)
+            await self._write_down(line, events)
+        else:
+            self._hand_on(line, events)
+        await self._inbox.room()
+
+    def _hand_on(self, line: Line, events: Sequence[Event]) -> None:
         for event in events:
             self._inbox.put(event)
         line.ring()
-        await self._inbox.room()
 
-    async def _write_down(self, line: Line) -> None:
-        """To its end, also if the line is lost meanwhile: what was found is run, and not again."""
-        await self._owned(self._take_news(line))
+    async def _write_down(self, line: Line, events: Sequence[Event] = ()) -> None:
+        """To its end, also if the line is lost meanwhile: what was heard is run, and handed on."""
+        await self._owned(self._take_news(line, events))
 
-    async def _take_news(self, line: Line) -> None:
+    async def _take_news(self, line: Line, events: Sequence[Event]) -> None:
         try:
             news = await self._thread.remember(line)
         except Exception as error:
@@ -300,6 +304,7 @@ class Session:
         self._calls.forsake(news.gone)
         if not self._lines.is_over:  # whoever opens the thread again runs them
             self._calls.take(news.calls)
+        self._hand_on(line, events)
 
     async def _written(self) -> None:
         await self._thread.written()

@@ -209,3 +209,30 @@ def test_what_a_provider_does_not_say_of_its_configuration_stays(session):
     assert ear.transcribes
     ear.hear({"type": "session.updated", "session": {"audio": {"input": {"transcription": None}}}})
     assert not ear.transcribes
+
+
+@pytest.mark.parametrize(
+    ("turns", "contested"),
+    [
+        ({"type": "server_vad"}, True),
+        ({"type": "server_vad", "create_response": True}, True),
+        ({"type": "server_vad", "create_response": False}, False),
+        (None, False),
+    ],
+)
+def test_a_request_is_contested_if_the_server_is_about_to_answer_the_user_itself(turns, contested):
+    floor = Floor()
+    floor.hear(
+        {"type": "session.created", "session": {"audio": {"input": {"turn_detection": turns}}}}
+    )
+    for asks, spoken, expected in (
+        (True, True, contested),
+        (True, False, False),
+        (False, True, False),
+    ):
+        if spoken:
+            floor.hear({"type": COMMITTED, "item_id": "a"})
+        if asks:
+            floor.ask({"event_id": "e"})
+        floor.hear(created(f"r{floor.begun}"))
+        assert floor.contested is expected

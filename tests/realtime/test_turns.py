@@ -8,7 +8,7 @@ from lockstitch.emulator import call, reply
 from lockstitch.realtime import NoReply, NoTurn, Patience, ResponseRefused
 from tests.realtime.booking import Book
 from tests.realtime.hearing import of, saying, texts_of, until, user
-from tests.realtime.stage import HURRIED, Through, staged, within
+from tests.realtime.stage import HURRIED, Slow, Through, staged, within
 
 
 def test_an_edit_of_the_tail_waits_until_the_response_has_ended():
@@ -94,6 +94,19 @@ def test_a_response_that_the_server_began_first_is_waited_for():
             await session.respond()
             await until(session, saying("Asked for."))
             stage.in_step(session)
+
+    within(scene)
+
+
+def test_a_response_of_the_servers_own_is_not_taken_for_the_one_that_was_asked_for():
+    async def scene():
+        async with staged(reply("I heard you.", pace=0.05), "Asked for.") as stage:
+            connect = Slow(stage.connect(), "error", seconds=0.1)  # the refusal comes on its own
+            async with stage.session(connect=connect) as session:
+                await stage.emulator.speak("Hello?")
+                await session.respond()
+                await until(session, saying("Asked for."))
+                stage.in_step(session)
 
     within(scene)
 

@@ -82,6 +82,10 @@ def act_of_plan(plan: Plan, last: str | None) -> Act:
     return Act.EDIT
 
 
+CREATES: Final = "create_response"
+"""What a turn detection says of whether it is followed by a response."""
+
+
 class Speaking(Struct):
     """A response that goes on."""
 
@@ -101,6 +105,13 @@ class Floor:
         self.begun = 0
         """How many responses have begun."""
         self.speaking: dict[str, Speaking] = {}
+        self.contested = False
+        """Was the last one begun while one was asked for, and the server was about to begin one
+        by itself? Then it may be either: if it is the server's, the request is refused."""
+        self._answers_users = True
+        """Does the server begin one when the user has spoken?"""
+        self._due = False
+        """And has the user spoken?"""
         self._ended = Recent(MOST_ENDED_RESPONSES_REMEMBERED)
 
     def __repr__(self) -> str:
@@ -134,6 +145,16 @@ class Floor:
                 self._end(event.get("response"))
             case "error":
                 self._refuse(event.get("error"))
+            case "input_audio_buffer.committed":
+                self._due = self._answers_users
+            case "session.created" | "session.updated":
+                self._configure(event.get("session"))
+
+    def _configure(self, session: object) -> None:
+        heard = _audio_input(session)
+        if "turn_detection" in heard:
+            turns = heard["turn_detection"]
+            self._answers_users = isinstance(turns, Mapping) and turns.get(CREATES) is not False
 
     def _begin(self, response: object) -> None:
         named = _id_of(response)
@@ -145,8 +166,9 @@ class Floor:
         if len(self.speaking) >= MOST_RESPONSES_AT_ONCE:
             self._close(next(iter(self.speaking)))  # we have missed its end
         self.speaking[named] = Speaking(self.asked)
+        self.contested = self._due and self.asked is not None
         self.begun += 1
-        self.asked = None
+        self.asked, self._due = None, False
 
     def _say(self, response: str | None, item: object) -> None:
         whole = isinstance(item, Mapping) and item.get("status") != "incomplete"
@@ -215,14 +237,19 @@ class Ear:
             self._configure(event.get("session"))
 
     def _configure(self, session: object) -> None:
-        """What is in force from here on; a provider may leave out what it does not know."""
-        audio = session.get("audio") if isinstance(session, Mapping) else None
-        heard = audio.get("input") if isinstance(audio, Mapping) else None
-        if isinstance(heard, Mapping):
-            if "transcription" in heard:
-                self.transcribes = bool(heard["transcription"])
-            if "turn_detection" in heard:
-                self._by_hand = heard["turn_detection"] is None
+        """What is in force from here on."""
+        heard = _audio_input(session)
+        if "transcription" in heard:
+            self.transcribes = bool(heard["transcription"])
+        if "turn_detection" in heard:
+            self._by_hand = heard["turn_detection"] is None
+
+
+def _audio_input(session: object) -> Mapping[str, Any]:
+    """How a session hears; a provider may leave out what it does not know."""
+    audio = session.get("audio") if isinstance(session, Mapping) else None
+    heard = audio.get("input") if isinstance(audio, Mapping) else None
+    return heard if isinstance(heard, Mapping) else {}
 
 
 def _id_of(response: object) -> str | None:

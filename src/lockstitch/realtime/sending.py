@@ -125,6 +125,10 @@ class Sending:
                 answered = await line.until(
                     lambda: floor.begun > begun or followed.refusal is not None, seconds
                 )
+                if floor.begun > begun and floor.contested:
+                    await line.until(
+                        lambda: followed.refusal is not None or not floor.speaking, seconds
+                    )
             except ConnectionLost:
                 await self._heard_to_its_end()
                 # If it has begun it is lost, and that is dealt with where lines are opened.

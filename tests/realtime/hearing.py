@@ -40,6 +40,16 @@ def saying(text):
     return is_it
 
 
+def is_done(id):
+    """Is this the end of that item?"""
+
+    def is_it(event):
+        kind = "conversation.item.done"
+        return isinstance(event, dict) and event["type"] == kind and event["item"]["id"] == id
+
+    return is_it
+
+
 def texts_of(item):
     return [part.get("text", part.get("transcript")) for part in item.get("content", ())]
 

@@ -23,13 +23,14 @@ SECONDS = 20.0
 """A test takes well below a second; one that takes this long hangs."""
 KINDS = ("websocket", "openai")
 QUICK = Patience(acknowledgement_seconds=2.0, answer_seconds=5.0, hold_seconds=5.0)
+HURRIED = Patience(acknowledgement_seconds=0.25, answer_seconds=1.0, hold_seconds=0.25)
 
 
-def within(work):
+def within(work, seconds=SECONDS):
     """Run a test, which must end."""
 
     async def bounded():
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(seconds):
             return await work()
 
     return asyncio.run(bounded())
@@ -103,6 +104,10 @@ class Stage:
             for entry in self.emulator.record.entries()
             if not entry.sent and entry.what == f"frame {type}"
         ]
+
+    def what_passed(self):
+        """The names of all frames so far, in both directions."""
+        return [entry.what for entry in self.emulator.record.entries() if entry.kind == "frame"]
 
     def in_step(self, session):
         """The provider and the mirror have the same context, and it is whole."""

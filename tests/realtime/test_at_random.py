@@ -1,5 +1,6 @@
 """Random callers on random connections: the user speaks, the caller edits and summarises, tools
-run, connections are lost, the thread is opened again. Both sides have the same whole context."""
+run, connections are lost or renewed, the thread is opened again. Both sides have the same whole
+context."""
 
 from __future__ import annotations
 
@@ -21,10 +22,18 @@ from tests.realtime.hearing import user
 from tests.realtime.stage import KINDS, staged
 
 CASE_SECONDS = 30.0
-QUICK = Patience(acknowledgement_seconds=0.5, answer_seconds=5.0, hold_seconds=2.0, attempts=20)
+QUICK = Patience(
+    acknowledgement_seconds=0.5,
+    answer_seconds=5.0,
+    hold_seconds=2.0,
+    attempts=20,
+    quiet_seconds=0.0,
+)
 CONFIGURED = {"audio": {"input": {"transcription": {"model": "whisper-1"}}}}
 
-actions = st.sampled_from(["say", "speak", "respond", "summarise", "remove", "change", "reopen"])
+actions = st.sampled_from(
+    ["say", "speak", "respond", "summarise", "remove", "change", "age", "reopen"]
+)
 cuts = st.lists(st.integers(2, 60), max_size=3)
 
 
@@ -51,6 +60,11 @@ class World:
 
     def __init__(self):
         self.effects = []
+        self.seconds = 0.0
+        """How late it is: connections grow old."""
+
+    def now(self):
+        return self.seconds
 
     @property
     def act(self):
@@ -92,7 +106,9 @@ def test_both_sides_have_the_same_whole_context(steps, cut, seed, kind):
 
 
 def _session(stage, world, kind):
-    return stage.session(world.act, kind=kind, patience=QUICK, configured=CONFIGURED)
+    return stage.session(
+        world.act, kind=kind, patience=QUICK, configured=CONFIGURED, clock=world.now
+    )
 
 
 async def _is_left(stage, world, left, kind):
@@ -105,7 +121,10 @@ async def _is_left(stage, world, left, kind):
                 return True
             if number % 2:
                 seen = session.snapshot()
-            await _take(stage, session, step, number, seen)
+            if step == "age":
+                world.seconds += QUICK.renew_after_seconds
+            else:
+                await _take(stage, session, step, number, seen)
     return False
 
 

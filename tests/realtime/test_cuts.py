@@ -9,7 +9,14 @@ from itertools import count
 import pytest
 
 from lockstitch.emulator import Settings, VirtualClock, call, reply
-from lockstitch.realtime import CannotConnect, Patience, Reconnecting, Restored, SessionOver
+from lockstitch.realtime import (
+    CannotConnect,
+    ConnectionLost,
+    Patience,
+    Reconnecting,
+    Restored,
+    SessionOver,
+)
 from lockstitch.runner import CallEnded
 from tests.realtime.hearing import come_to, of, saying, texts_of, until, user
 from tests.realtime.playing import (
@@ -20,10 +27,11 @@ from tests.realtime.playing import (
     played,
     settled,
 )
-from tests.realtime.stage import KINDS, staged, within
+from tests.realtime.stage import KINDS, SECONDS, staged, within
 
 CASE_SECONDS = 10.0
 """A case takes some hundredths of a second; one that takes this long hangs."""
+LEAST_SENDS = 8
 LEAST_EVENTS = 30
 """A conversation has more; if fewer are found, the cuts are not where they should be."""
 
@@ -64,6 +72,54 @@ def test_a_conversation_that_is_cut_anywhere_comes_to_its_end(kind, fault):
                 if stage.struck() == 0:
                     break
         assert number > LEAST_EVENTS
+
+    asyncio.run(scene())
+
+
+class Breaking:
+    """Connections whose nth send fails, counted over all of them; it may have arrived."""
+
+    def __init__(self, connect, nth, *, arrives):
+        self._connect = connect
+        self._nth, self._arrives = nth, arrives
+        self.sent = 0
+
+    async def __call__(self):
+        connection = await self._connect()
+        send = connection.send
+
+        async def breaking(event):
+            self.sent += 1
+            if self.sent != self._nth:
+                return await send(event)
+            if self._arrives:
+                await send(event)
+            raise ConnectionLost("Nobody knows whether it arrived.")
+
+        connection.send = breaking
+        return connection
+
+
+@pytest.mark.parametrize("arrives", [False, True], ids=["not arrived", "arrived"])
+def test_a_conversation_in_which_any_send_fails_comes_to_its_end(arrives, monkeypatch):
+    monkeypatch.setattr("lockstitch.realtime.line.CLOSE_SECONDS", 0.01)
+
+    async def scene():
+        for number in count(1):
+            async with staged(decide=decide) as stage, asyncio.timeout(CASE_SECONDS):
+                effects = Effects()
+                connect = Breaking(stage.connect(), number, arrives=arrives)
+                try:
+                    async with stage.session(*effects.tools, connect=connect) as session:
+                        await played(session)
+                        await settled(stage, session)
+                        check_played(stage, session, effects)
+                except BaseException as error:
+                    error.add_note(f"send {number}")
+                    raise
+                if connect.sent < number:
+                    break
+        assert number > LEAST_SENDS
 
     asyncio.run(scene())
 
@@ -285,7 +341,7 @@ def test_a_long_history_is_pushed_in_its_order():
             async with stage.session() as again:
                 assert stage.in_step(again) == ids
 
-    within(scene)
+    within(scene, seconds=3 * SECONDS)  # seconds of work, also for a machine that has more to do
 
 
 def test_what_is_sent_while_there_is_no_connection_waits_for_the_next():

@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.mirror import Mirror
-from lockstitch.realtime.holding import WAITS_FOR, Act, Busy, Floor, act_of, act_of_plan, may
+from lockstitch.mirror.context import MOST_ENDED_RESPONSES_REMEMBERED, MOST_RESPONSES_AT_ONCE
+from lockstitch.realtime.holding import WAITS_FOR, Act, Busy, Ear, Floor, act_of, act_of_plan, may
 from tests.generated import examples
 from tests.mirror.provider import Ids, message
+
+AROUND = {Busy.CALLING, Busy.LISTENING}
 
 
 def test_every_act_has_its_row_and_none_goes_before_the_context_is_there():
@@ -29,11 +32,13 @@ def test_the_page_shows_the_table():
 @pytest.mark.parametrize(
     ("act", "goes_while"),
     [
-        (Act.EVENT, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
-        (Act.EDIT, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
-        (Act.EDIT_OF_THE_TAIL, {Busy.EDITING}),
-        (Act.RESPOND, set()),
-        (Act.RESPOND_ASIDE, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
+        (Act.EVENT, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING, *AROUND}),
+        (Act.EDIT, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING, *AROUND}),
+        (Act.EDIT_OF_THE_TAIL, {Busy.EDITING, *AROUND}),
+        (Act.RESPOND, AROUND),
+        (Act.RESPOND_ASIDE, {Busy.EDITING, Busy.ASKED, Busy.RESPONDING, *AROUND}),
+        (Act.RENEW, set()),
+        (Act.RENEW_LATE, AROUND),
     ],
 )
 def test_the_table_says_what_may_go(act, goes_while):
@@ -138,3 +143,96 @@ def test_a_request_that_nobody_answers_can_be_given_up():
     assert floor.busy() == {Busy.ASKED}
     floor.give_up(request)
     assert floor.busy() == set()
+
+
+def test_a_floor_remembers_a_bounded_number_of_responses_whatever_the_server_says():
+    floor = Floor()
+    for number in range(5_000):
+        floor.hear(created(f"unended_{number}"))
+        floor.hear(created(f"ended_{number}"))
+        floor.hear(done(f"ended_{number}"))
+    assert len(floor.speaking) <= MOST_RESPONSES_AT_ONCE
+    assert len(floor._ended) <= MOST_ENDED_RESPONSES_REMEMBERED
+    assert "unended_4999" in floor.speaking
+    assert floor.begun == 10_000
+
+
+# --- the user ----------------------------------------------------------------------------------
+
+
+def heard(ear, *kinds, **more):
+    for kind in kinds:
+        ear.hear({"type": kind, **more})
+    return bool(ear.busy())
+
+
+STARTED, STOPPED = "input_audio_buffer.speech_started", "input_audio_buffer.speech_stopped"
+COMMITTED, CLEARED = "input_audio_buffer.committed", "input_audio_buffer.cleared"
+WORDS = "conversation.item.input_audio_transcription"
+
+
+def test_the_user_is_listened_to_from_the_first_sound_to_the_last():
+    ear = Ear()
+    assert not heard(ear)
+    assert heard(ear, STARTED)
+    assert not heard(ear, STOPPED)
+    assert not heard(ear, STARTED, CLEARED)
+    assert not heard(ear, STARTED, COMMITTED, item_id="a")
+
+
+@pytest.mark.parametrize(
+    "ends", [f"{WORDS}.completed", f"{WORDS}.failed", "conversation.item.deleted"]
+)
+def test_what_was_said_is_heard_once_its_words_are_there_or_will_never_be(ends):
+    ear = Ear(transcribes=True)
+    assert heard(ear, STARTED, STOPPED, COMMITTED, item_id="a")
+    assert heard(ear, ends, item_id="another")
+    assert not heard(ear, ends, item_id="a")
+
+
+def test_who_commits_by_hand_is_speaking_from_the_first_audio_it_sends():
+    ear = Ear()
+    audio = {"type": "input_audio_buffer.append", "audio": ""}
+    ear.sends(audio)
+    assert not heard(ear)  # with turn detection, silence is sent, too
+    by_hand = {"audio": {"input": {"turn_detection": None}}}
+    assert not heard(ear, "session.updated", session=by_hand)
+    ear.sends(audio)
+    assert heard(ear)
+    assert not heard(ear, COMMITTED, item_id="a")
+
+
+@pytest.mark.parametrize("session", [None, {}, {"audio": 1}, {"audio": {"input": {}}}])
+def test_what_a_provider_does_not_say_of_its_configuration_stays(session):
+    ear = Ear(transcribes=True)
+    ear.hear({"type": "session.updated", "session": session})
+    assert ear.transcribes
+    ear.hear({"type": "session.updated", "session": {"audio": {"input": {"transcription": None}}}})
+    assert not ear.transcribes
+
+
+@pytest.mark.parametrize(
+    ("turns", "contested"),
+    [
+        ({"type": "server_vad"}, True),
+        ({"type": "server_vad", "create_response": True}, True),
+        ({"type": "server_vad", "create_response": False}, False),
+        (None, False),
+    ],
+)
+def test_a_request_is_contested_if_the_server_is_about_to_answer_the_user_itself(turns, contested):
+    floor = Floor()
+    floor.hear(
+        {"type": "session.created", "session": {"audio": {"input": {"turn_detection": turns}}}}
+    )
+    for asks, spoken, expected in (
+        (True, True, contested),
+        (True, False, False),
+        (False, True, False),
+    ):
+        if spoken:
+            floor.hear({"type": COMMITTED, "item_id": "a"})
+        if asks:
+            floor.ask({"event_id": "e"})
+        floor.hear(created(f"r{floor.begun}"))
+        assert floor.contested is expected

@@ -7,7 +7,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.realtime.rebasing import current, rebased
+from lockstitch.realtime.limits import MOST_NAMES_REMEMBERED
+from lockstitch.realtime.rebasing import current, rebased, rename
 from tests.generated import examples
 
 IDS = [f"i{n}" for n in range(8)]
@@ -49,3 +50,24 @@ def test_an_item_is_meant_by_the_id_that_it_had():
 def test_an_item_that_is_named_by_both_its_ids_is_there_once():
     result = rebased(wires(["a", "b"]), wires(["a", "b"]), wires(["b"]), {"a": "b"})
     assert ids_of(result) == ["b"]
+
+
+@given(st.lists(st.permutations(IDS).map(lambda order: order[:2])))
+@settings(max_examples=examples(200), deadline=None)
+def test_whatever_takes_the_place_of_what_the_newest_is_found(replaced):
+    names = {}
+    for name, copy in replaced:
+        rename(names, {name: copy})
+        assert current(name, names) == copy
+        assert current(copy, names) == copy
+    for one in IDS:
+        assert current(one, names) not in names
+
+
+def test_names_are_remembered_up_to_the_limit_and_the_oldest_are_forgotten():
+    names = {}
+    for number in range(MOST_NAMES_REMEMBERED + 10):
+        rename(names, {f"a{number}": f"b{number}"})
+    assert len(names) == MOST_NAMES_REMEMBERED
+    assert current("a9", names) == "a9"
+    assert current("a10", names) == "b10"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lockstitch
 from lockstitch.core.facts import By, ItemAdded, Noted
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import call_settled, call_settled_honestly
-from lockstitch.realtime.remembering import Memory, Origins
+from lockstitch.mirror import Create
+from lockstitch.realtime.origins import Origins
+from lockstitch.realtime.remembering import Memory
 from tests.generated import examples
 from tests.realtime.hearing import assistant, function_call, function_output, user
 
@@ -22,7 +24,7 @@ class Provider:
         self.memory = Memory(self.ledger)
         self.now = []
         self.spoken = set()
-        self.created = {}
+        self.origins = Origins()
         self._shown = set()
         self._made = 0
 
@@ -34,10 +36,21 @@ class Provider:
         """The memory hears what is there now; what it has afterwards is the same."""
         ids = {wire["id"] for wire in self.now}
         gone, self._shown = self._shown - ids, ids
-        facts = self.memory.news(self.now, Origins(self.spoken, self.created), gone)
+        facts = self.memory.news(self.now, self.origins, gone)
+        self.origins.written(self.now)
         self.ledger.extend(facts)
         self.memory.catch_up()
         return facts
+
+    def speak(self, id):
+        """The model tells of this item."""
+        self.spoken.add(id)
+        self.origins.speaks(id)
+
+    def create(self, id, *, copy=False):
+        """The client creates this item."""
+        how = {"previous_item_id": None, "copy_of": "another" if copy else None}
+        self.origins.creates([Create(event_id=f"e_{id}", item={"id": id}, **how)])
 
     def settle(self, wire):
         """A tool of ours has run; its output stands behind its call."""
@@ -83,20 +96,21 @@ def happen(provider, step, number, status):
     match step:
         case "say":
             now.insert(at, assistant(f"said {new}", new) | {"status": status})
-            provider.spoken.add(new)
+            provider.speak(new)
         case "ask":
             speech = {"type": "input_audio", "transcript": None}
             now.insert(at, user("", new) | {"content": [speech], "status": "completed"})
         case "call":
             now.insert(at, function_call(new, f"c_{new}") | {"status": status})
-            provider.spoken.add(new)
+            provider.speak(new)
         case "create":
             now.insert(at, user(f"created {new}", new))
-            provider.created[new] = number % 2 == 0
+            provider.create(new, copy=number % 2 == 0)
         case "pair":
             other = provider.new()
             now[at:at] = [function_call(new, f"c_{new}"), function_output(other, f"c_{new}")]
-            provider.created |= {new: True, other: True}
+            provider.create(new, copy=True)
+            provider.create(other, copy=True)
         case "settle":
             for wire in provider.open_calls()[:1]:
                 provider.settle(wire)
@@ -120,8 +134,13 @@ def change(provider, step, there, number):
             now.insert(0 if number % 2 else len(now), there)
 
 
+DONE = "completed"
+
+
 @given(histories(), st.booleans())
 @settings(max_examples=examples(200), deadline=None)
+# The last one moves to the head, and a new one stands behind it.
+@example([*[("say", 0, DONE)] * 2, ("settle", 0, DONE), ("say", 0, DONE), ("move", 5, DONE)], False)
 def test_what_is_read_again_is_what_was_there(steps, each):
     provider = Provider()
     for step in steps:
@@ -169,7 +188,7 @@ def test_a_call_is_the_models_only_if_a_response_has_said_it():
     provider = Provider()
     provider.now.append(function_call("f", "c1"))
     assert provider.tell() == []
-    provider.spoken.add("f")
+    provider.speak("f")
     provider.tell()
     assert [call.item.key for call in provider.memory.unsettled()] == ["c1"]
 
@@ -177,13 +196,14 @@ def test_a_call_is_the_models_only_if_a_response_has_said_it():
 def test_the_copy_of_a_call_is_never_one_to_be_run():
     provider = Provider()
     provider.now.append(function_call("f", "c1"))
-    provider.spoken.add("f")
+    provider.speak("f")
     provider.tell()
     provider.settle(provider.now[0])
     provider.tell()
     # Moved: made again under other ids, and the first ones deleted.
     provider.now[:] = [function_call("f2", "c1"), function_output("o2", "c1")]
-    provider.created |= {"f2": True, "o2": True}
+    provider.create("f2", copy=True)
+    provider.create("o2", copy=True)
     provider.tell()
     assert provider.memory.unsettled() == []
     assert [wire["id"] for wire in provider.memory.context()] == ["f2", "o2"]

@@ -109,6 +109,15 @@ class Mirror:
         return record is not None and self._context.chain.has_place(record)
 
     @property
+    def transcribes(self) -> bool:
+        """Will speech without words get some? It can change while the conversation goes on."""
+        return self._context.transcribes
+
+    @transcribes.setter
+    def transcribes(self, transcribes: bool) -> None:
+        self._context.transcribes = transcribes
+
+    @property
     def responding(self) -> bool:
         """Is a response being generated?"""
         return bool(self._context.speaking)

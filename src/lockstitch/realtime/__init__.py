@@ -5,8 +5,11 @@ from lockstitch.realtime.editing import Edited, Refusal, Seen
 from lockstitch.realtime.errors import (
     CannotConnect,
     ConfigurationRefused,
+    ConfigurationUnanswered,
     ConnectionLost,
     NoSuchCall,
+    NotSendable,
+    NoTurn,
     RealtimeError,
     ResponseRefused,
     SessionOver,
@@ -18,6 +21,7 @@ from lockstitch.realtime.session import Session
 __all__ = [
     "CannotConnect",
     "ConfigurationRefused",
+    "ConfigurationUnanswered",
     "Connect",
     "Connection",
     "ConnectionLost",
@@ -25,6 +29,8 @@ __all__ = [
     "EventsMissed",
     "NoReply",
     "NoSuchCall",
+    "NoTurn",
+    "NotSendable",
     "OutputUnplaced",
     "Patience",
     "RealtimeError",

@@ -140,6 +140,13 @@ class Calls:
             self._under_way.pop(id_of(call), None)
         self._bell.ring()
 
+    def forsake(self, calls: Iterable[Call]) -> None:
+        """These are in the context no more: nobody can answer those that wait for somebody."""
+        for call in calls:
+            if self._is_outside(call) or any(self._desk.held([call])):
+                self._approved.pop(call.item.key or "", None)
+                self.delivered([call])
+
     @property
     def open(self) -> bool:
         """Is there a call whose output is not delivered?"""

@@ -5,12 +5,15 @@ three methods will do."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from lockstitch.realtime.errors import ConnectionLost
+from lockstitch.realtime.limits import CLOSE_SECONDS
 
 Event: TypeAlias = dict[str, Any]
 
@@ -25,6 +28,13 @@ class Connection(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def hang_up(connection: Connection) -> None:
+    """End a connection, whatever it says to that. Nobody waits long for it."""
+    with suppress(Exception):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await connection.close()
 
 
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]

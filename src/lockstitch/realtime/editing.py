@@ -5,10 +5,11 @@ A change is planned anew for each try, from what is there then. Carrying it out 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from lockstitch.core import families
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror import (
     ROOT,
@@ -28,6 +29,8 @@ from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.rebasing import current, rebased
+
+_OUTPUT: Final = families.FUNCTION.output_type
 
 
 class Seen(Struct, frozen=True):
@@ -82,32 +85,52 @@ class Changes(Struct, frozen=True, kw_only=True):
     removed: Sequence[str] = ()
 
     def plan(self, line: Line, names: Mapping[str, str], new_id: NewId) -> Plan:
-        if self.base.line is line:
-            return line.mirror.plan_changes(
-                base=self.base.snapshot,
-                new_id=new_id,
-                added=self.added,
-                inserted=self.inserted,
-                changed=self.changed,
-                removed=self.removed,
-            )
-        mirror, decided = line.mirror, {wire["id"] for wire in self.base.decided}
-        inserted: dict[str, Sequence[Wire]] = {}
+        mirror = line.mirror
+        same = self.base.line is line
+        decided = frozenset() if same else {wire["id"] for wire in self.base.decided}
+        inserted: dict[str, list[Wire]] = {}
         added: list[Wire] = []
         for behind, wires in self.inserted.items():
-            there = _there(mirror, behind, names)
+            there = behind if same else _there(mirror, behind, names)
             if there is None:
                 added += wires  # what they were to stand behind is gone
             else:
-                inserted[there] = wires
+                inserted[there] = [*wires]
+        for before, wires in self._runs(mirror):
+            if before is None:
+                added += wires
+            else:
+                inserted.setdefault(mirror.before(before) or ROOT, []).extend(wires)
+        changed, removed = self.changed, self.removed
+        if not same:
+            changed = [wire | {"id": current(wire["id"], names)} for wire in changed]
+            removed = [current(gone, names) for gone in removed if gone in decided]
         return mirror.plan_changes(
-            base=mirror.snapshot(),
+            base=self.base.snapshot if same else mirror.snapshot(),
             new_id=new_id,
-            added=[*added, *self.added],
+            added=added,
             inserted=inserted,
-            changed=[wire | {"id": current(wire["id"], names)} for wire in self.changed],
-            removed=[current(gone, names) for gone in self.removed if gone in decided],
+            changed=changed,
+            removed=removed,
         )
+
+    def _runs(self, mirror: Mirror) -> list[tuple[str | None, list[Wire]]]:
+        """What is added and not there, in runs, each with the item of this edit that it belongs in
+        front of: new items are sent last first, and the rest may have been cut off."""
+        # An output stands behind its call, and nothing belongs in front of it.
+        placed = [wire for wire in self.added if wire.get("type") != _OUTPUT]
+        mine = {wire["id"] for wire in placed if wire["id"] in mirror}
+        if mine:
+            mine.difference_update(wire["id"] for wire in self.base.items)
+        runs: list[tuple[str | None, list[Wire]]] = []
+        run: list[Wire] = []
+        for wire in self.added:
+            if wire["id"] in mine:
+                runs.append((wire["id"], run))
+                run = []
+            else:
+                run.append(wire)
+        return [(before, wires) for before, wires in [*runs, (None, run)] if wires]
 
 
 class Outputs(Struct, frozen=True):
@@ -165,13 +188,21 @@ class Account:
         self._under_way: list[Edit] = []
         self._plan = Plan(version=0)
         self.copies: dict[str, str] = {}
-        """Items that took the place of others, by the ids of those."""
+        """Items that took the place of others in the last plan, by the ids of those."""
 
-    def take(self, plan: Plan, line: Line) -> bool:
-        """Note what came of a plan; True if another one could do more."""
-        again = bool(plan.waiting) or any(isinstance(one, Retrieve) for one in plan.edits)
-        self._under_way += plan.edits
+    def __repr__(self) -> str:
+        return f"<Account {len(self._done)} done, {len(self._under_way)} under way>"
+
+    def begin(self, plan: Plan, line: Line) -> None:
+        """A plan is about to be carried out: its edits are followed from here on."""
         self._plan = plan
+        self._under_way += plan.edits
+        line.following.begin(edit.event_id for edit in plan.edits)
+
+    def take(self, line: Line) -> bool:
+        """Note what came of the plan; True if another one could do more."""
+        plan = self._plan
+        again = bool(plan.waiting) or any(isinstance(one, Retrieve) for one in plan.edits)
         known = set(self._rejected)
         self._close(line)
         fresh = [one for aim, one in self._rejected.items() if aim not in known]
@@ -180,26 +211,43 @@ class Account:
     def lose(self, line: Line) -> None:
         """The line ended: what was not answered on it is void, and was not carried out."""
         self._close(line)
+        self.leave(line)
         self._under_way.clear()
+
+    def leave(self, line: Line) -> None:
+        """Nobody follows on this line what is still under way."""
+        line.following.end(edit.event_id for edit in self._under_way)
 
     def _close(self, line: Line) -> None:
         """Sort the edits that are no longer under way."""
+        self.copies = {}
         left: list[Edit] = []
         for edit in self._under_way:
-            standing = line.standing(edit.event_id)
-            if isinstance(edit, Retrieve):
+            if not self._is_over(edit, line):
+                left.append(edit)
                 continue
-            if standing is Standing.ACKNOWLEDGED:
+            line.following.end([edit.event_id])
+        self._under_way = left
+
+    def _is_over(self, edit: Edit, line: Line) -> bool:
+        """Note how an edit ended, if it did. A question ends with its plan: the next asks again."""
+        if isinstance(edit, Retrieve):
+            return True
+        match line.standing(edit.event_id):
+            case Standing.ACKNOWLEDGED:
                 self._done[edit.item_id] = None
                 self._rejected.pop(_aim(edit), None)
                 if isinstance(edit, Create) and edit.copy_of is not None:
                     self.copies[edit.copy_of] = edit.item_id
-            elif standing is Standing.REJECTED:
-                said = line.refusals.get(edit.event_id, {"message": "It was not there when asked."})
-                self._rejected[_aim(edit)] = _refusal(edit.item_id, said)
-            elif standing is not Standing.DROPPED:
-                left.append(edit)
-        self._under_way = left
+                return True
+            case Standing.REJECTED:
+                followed = line.following.get(edit.event_id)
+                said = None if followed is None else followed.refusal
+                self._rejected[_aim(edit)] = _refusal(edit.item_id, said or _NOT_THERE)
+                return True
+            case Standing.DROPPED:
+                return True
+        return False
 
     def result(self) -> Edited:
         plan = self._plan
@@ -213,6 +261,9 @@ class Account:
             unplaceable=plan.unplaceable,
             gone=plan.gone,
         )
+
+
+_NOT_THERE: Final = {"message": "It was not there when asked."}
 
 
 def _aim(edit: Create | Delete) -> tuple[type[Edit], str]:

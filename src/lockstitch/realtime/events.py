@@ -17,9 +17,12 @@ class Reconnecting(Struct, frozen=True):
 
     reason: str
     attempt: int
+    """How many connections in a row came to nothing; 0 if it is renewed."""
     delay_seconds: float
     response_lost: bool = False
     """Was a response being generated?"""
+    renewal: bool = False
+    """Has the session itself ended it, at a quiet moment, because of its age?"""
 
 
 class Restored(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from lockstitch.dialects.base import text_of
 from lockstitch.mirror import ROOT, Create, Delete, Plan
+from lockstitch.mirror.context import MOST_ENDED_RESPONSES_REMEMBERED, MOST_RESPONSES_AT_ONCE
+from lockstitch.mirror.remembering import Recent
 
 
 class Busy(Enum):
@@ -23,6 +25,8 @@ class Busy(Enum):
     EDITING = "an edit is not acknowledged"
     ASKED = "a response was asked for and has not begun"
     RESPONDING = "a response of the conversation is being generated"
+    CALLING = "a call has no output at the provider"
+    LISTENING = "the user is speaking, or was just heard and has no words yet"
 
 
 class Act(Enum):
@@ -33,6 +37,8 @@ class Act(Enum):
     EDIT_OF_THE_TAIL = "an edit of the last item, or behind it"
     RESPOND = "the request for a response of the conversation"
     RESPOND_ASIDE = "the request for a response out of band"
+    RENEW = "the renewal of a connection"
+    RENEW_LATE = "the renewal of a connection whose time is nearly up"
 
 
 WAITS_FOR: Final[dict[Act, frozenset[Busy]]] = {
@@ -44,6 +50,10 @@ WAITS_FOR: Final[dict[Act, frozenset[Busy]]] = {
     # "One active response at a time in the default conversation"; and it is to see the edits.
     Act.RESPOND: frozenset({Busy.RESTORING, Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
     Act.RESPOND_ASIDE: frozenset({Busy.RESTORING}),
+    # What is cut off is asked for again, and what was heard and has no words is lost.
+    Act.RENEW: frozenset(Busy),
+    # A tool goes on over it. A response may still end before the provider cuts it off.
+    Act.RENEW_LATE: frozenset({Busy.RESTORING, Busy.EDITING, Busy.ASKED, Busy.RESPONDING}),
 }
 
 
@@ -72,6 +82,10 @@ def act_of_plan(plan: Plan, last: str | None) -> Act:
     return Act.EDIT
 
 
+CREATES: Final = "create_response"
+"""What a turn detection says of whether it is followed by a response."""
+
+
 class Speaking(Struct):
     """A response that goes on."""
 
@@ -91,7 +105,14 @@ class Floor:
         self.begun = 0
         """How many responses have begun."""
         self.speaking: dict[str, Speaking] = {}
-        self._ended: set[str] = set()
+        self.contested = False
+        """Was the last one begun while one was asked for, and the server was about to begin one
+        by itself? Then it may be either: if it is the server's, the request is refused."""
+        self._answers_users = True
+        """Does the server begin one when the user has spoken?"""
+        self._due = False
+        """And has the user spoken?"""
+        self._ended = Recent(MOST_ENDED_RESPONSES_REMEMBERED)
 
     def __repr__(self) -> str:
         return f"<Floor {'asked, ' if self.asked else ''}{len(self.speaking)} speaking>"
@@ -124,6 +145,16 @@ class Floor:
                 self._end(event.get("response"))
             case "error":
                 self._refuse(event.get("error"))
+            case "input_audio_buffer.committed":
+                self._due = self._answers_users
+            case "session.created" | "session.updated":
+                self._configure(event.get("session"))
+
+    def _configure(self, session: object) -> None:
+        heard = _audio_input(session)
+        if "turn_detection" in heard:
+            turns = heard["turn_detection"]
+            self._answers_users = isinstance(turns, Mapping) and turns.get(CREATES) is not False
 
     def _begin(self, response: object) -> None:
         named = _id_of(response)
@@ -132,9 +163,12 @@ class Floor:
         # A provider that does not tell has one conversation, and it is that.
         if isinstance(response, Mapping) and response.get("conversation_id", named) is None:
             return
+        if len(self.speaking) >= MOST_RESPONSES_AT_ONCE:
+            self._close(next(iter(self.speaking)))  # we have missed its end
         self.speaking[named] = Speaking(self.asked)
+        self.contested = self._due and self.asked is not None
         self.begun += 1
-        self.asked = None
+        self.asked, self._due = None, False
 
     def _say(self, response: str | None, item: object) -> None:
         whole = isinstance(item, Mapping) and item.get("status") != "incomplete"
@@ -149,8 +183,73 @@ class Floor:
     def _end(self, response: object) -> None:
         named = _id_of(response)
         if named is not None:
-            self._ended.add(named)
-            self.speaking.pop(named, None)
+            self._close(named)
+
+    def _close(self, response: str) -> None:
+        self._ended.add(response)
+        self.speaking.pop(response, None)
+
+
+_TRANSCRIPTION: Final = "conversation.item.input_audio_transcription"
+_SILENT: Final = frozenset({"input_audio_buffer.speech_stopped", "input_audio_buffer.cleared"})
+_WORDED: Final = frozenset(
+    {f"{_TRANSCRIPTION}.completed", f"{_TRANSCRIPTION}.failed", "conversation.item.deleted"}
+)
+
+
+class Ear:
+    """The user: who speaks, and what was heard of it without its words."""
+
+    def __init__(self, *, transcribes: bool = False) -> None:
+        self.transcribes = transcribes
+        """Will the words of what the user says come later?"""
+        self._by_hand = False
+        """Does the client say where speech begins and ends? Else it sends silence, too."""
+        self._speaking = False
+        self._wordless: str | None = None
+        """The last item that was said and not transcribed so far."""
+
+    def __repr__(self) -> str:
+        return f"<Ear {'busy' if self.busy() else 'idle'}>"
+
+    def busy(self) -> set[Busy]:
+        waits = self.transcribes and self._wordless is not None
+        return {Busy.LISTENING} if self._speaking or waits else set()
+
+    def sends(self, event: Mapping[str, Any]) -> None:
+        """Take one client event."""
+        if self._by_hand and event.get("type") == "input_audio_buffer.append":
+            self._speaking = True
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        """Take one server event."""
+        kind = text_of(event.get("type"))
+        if kind == "input_audio_buffer.speech_started":
+            self._speaking = True
+        elif kind in _SILENT:
+            self._speaking = False
+        elif kind == "input_audio_buffer.committed":
+            self._speaking = False
+            self._wordless = text_of(event.get("item_id"))
+        elif kind in _WORDED and text_of(event.get("item_id")) == self._wordless:
+            self._wordless = None
+        elif kind == "session.updated":
+            self._configure(event.get("session"))
+
+    def _configure(self, session: object) -> None:
+        """What is in force from here on."""
+        heard = _audio_input(session)
+        if "transcription" in heard:
+            self.transcribes = bool(heard["transcription"])
+        if "turn_detection" in heard:
+            self._by_hand = heard["turn_detection"] is None
+
+
+def _audio_input(session: object) -> Mapping[str, Any]:
+    """How a session hears; a provider may leave out what it does not know."""
+    audio = session.get("audio") if isinstance(session, Mapping) else None
+    heard = audio.get("input") if isinstance(audio, Mapping) else None
+    return heard if isinstance(heard, Mapping) else {}
 
 
 def _id_of(response: object) -> str | None:

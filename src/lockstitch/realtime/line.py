@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from lockstitch.dialects.base import text_of
 from lockstitch.mirror import Create, Mirror, Plan, Standing
 from lockstitch.mirror.flight import OPEN
 from lockstitch.realtime.bell import Bell
-from lockstitch.realtime.connection import Connection, Event, event_of
+from lockstitch.realtime.connection import Connection, Event, event_of, hang_up
 from lockstitch.realtime.errors import ConnectionLost
-from lockstitch.realtime.holding import Floor
-from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_EVENTS_AT_ONCE
-from lockstitch.realtime.remembering import Origins
+from lockstitch.realtime.following import Following
+from lockstitch.realtime.holding import Busy, Ear, Floor
+from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_EVENTS_AT_ONCE, SEND_SECONDS
+from lockstitch.realtime.origins import Origins
 
 OVER: Final = frozenset({"session_expired"})
 """Errors that say that the session ends now, whether or not the server hangs up."""
@@ -30,26 +31,20 @@ class Line:
         self, connection: Connection, *, links: bool = True, transcribes: bool = False
     ) -> None:
         self.mirror = Mirror(links=links, transcribes=transcribes)
-        self.transcribes = transcribes
         self.floor = Floor()
+        self.ear = Ear(transcribes=transcribes)
         self.restored = False
         """Has the provider the whole context? What it has not before that, it never had."""
         self.lost: ConnectionLost | None = None
         self.updates = 0
         """How many configurations came into force."""
-        self.refusals: dict[str, Mapping[str, Any]] = {}
-        """What the provider said no to, by the id of the client event."""
+        self.following = Following()
         self.complaint: str | None = None
         """The last error that does not say which event it is about."""
-        self.created: dict[str, bool] = {}
-        """Items that this client has created, and whether each as the copy of another."""
+        self.origins = Origins()
         self._shown: set[str] = set()
         """Ids of the items that were there when it was last written down."""
-        self._gone: set[str] = set()
-        """And of those that were there before, and are no more."""
-        self._spoken: set[str] = set()
         self._connection = connection
-        self._ended: dict[str, Standing] = {}
         self._read: asyncio.Queue[Event | ConnectionLost] = asyncio.Queue(MOST_EVENTS_AT_ONCE)
         self._sending = asyncio.Lock()
         self._bell = Bell()
@@ -58,15 +53,17 @@ class Line:
         return f"<Line {'lost' if self.lost else 'open'}, {self.mirror!r}, {self.floor!r}>"
 
     @property
-    def origins(self) -> Origins:
-        return Origins(self._spoken, self.created)
+    def transcribes(self) -> bool:
+        """Will the words of what the user says come later?"""
+        return self.ear.transcribes
+
+    def busy(self) -> set[Busy]:
+        """What is under way here, as far as the provider has told."""
+        return self.floor.busy() | self.ear.busy()
 
     def show(self, ids: set[str]) -> set[str]:
         """These items are there now. Gives those that went since it was last asked."""
         gone, self._shown = self._shown - ids, ids
-        # A call that went and is told of again is no second call: nobody runs it twice.
-        self._gone |= gone
-        self._spoken -= gone
         return gone
 
     @property
@@ -79,13 +76,19 @@ class Line:
 
     async def send(self, event: Event) -> None:
         """Raises `ConnectionLost`; then nobody knows whether it arrived."""
-        self.check()
         async with self._sending:
+            self.check()
             try:
-                await self._connection.send(event)
+                async with asyncio.timeout(SEND_SECONDS):
+                    await self._connection.send(event)
+            except TimeoutError:
+                lost = ConnectionLost(f"The connection took nothing for {SEND_SECONDS:g} seconds.")
+                self.end(lost)
+                raise lost from None
             except ConnectionLost as lost:
                 self.end(lost)
                 raise
+        self.ear.sends(event)
 
     async def read(self) -> None:
         """Read events until the connection is lost."""
@@ -114,6 +117,8 @@ class Line:
     def take(self, event: Event) -> bool:
         """Hear an event; True if it may say something about items."""
         self.floor.hear(event)
+        self.ear.hear(event)
+        self.mirror.transcribes = self.ear.transcribes
         kind = str(event.get("type"))
         if kind == "error":
             self._refuse(event.get("error"))
@@ -122,8 +127,8 @@ class Line:
         elif kind.startswith("response.output_item."):
             item = event.get("item")
             said = text_of(item.get("id")) if isinstance(item, Mapping) else None
-            if said is not None and said not in self._gone:
-                self._spoken.add(said)
+            if said is not None:
+                self.origins.speaks(said)
         return self.mirror.apply(event)
 
     def _refuse(self, error: object) -> None:
@@ -131,7 +136,7 @@ class Line:
             return
         event_id = text_of(error.get("event_id"))
         if event_id is not None:
-            self.refusals[event_id] = error
+            self.following.refuse(event_id, error)
         else:
             self.complaint = str(error.get("message")).rstrip(".")
         if text_of(error.get("code")) in OVER:
@@ -146,6 +151,10 @@ class Line:
         self.check()
         await self._bell.rung(seconds)
         self.check()
+
+    async def rung(self, seconds: float) -> None:
+        """Until something was heard, or the line has ended, or so long."""
+        await self._bell.rung(seconds)
 
     async def until(self, answered: Callable[[], bool], seconds: float) -> bool:
         """Until this is so; False if it is not so after so long. Raises `ConnectionLost`."""
@@ -181,9 +190,9 @@ class Line:
         self.lost = self.lost or lost
         self.ring()
 
-    async def close(self) -> None:
-        self.end(ConnectionLost("The session closed the connection."))
-        await self._connection.close()
+    async def close(self, why: ConnectionLost) -> None:
+        self.end(why)
+        await hang_up(self._connection)
 
     # --- edits ---------------------------------------------------------------------------------
 
@@ -195,9 +204,8 @@ class Line:
         late."""
         clock = asyncio.get_running_loop().time
         self.mirror.commit(plan)
-        for edit in plan.edits:
-            if isinstance(edit, Create):
-                self.created[edit.item_id] = edit.copy_of is not None
+        self.origins.keep(self._may_come)
+        self.origins.creates(plan.edits)
         under_way = dict.fromkeys([edit.event_id for edit in plan.edits], 0.0)
         """Edits that have not ended, and when each was sent; also those that others left."""
         answered_at = clock()
@@ -221,18 +229,23 @@ class Line:
 
     def standing(self, event_id: str) -> Standing | None:
         """How far an edit of this line came."""
-        return self._ended.get(event_id) or self.mirror.standing(event_id)
+        followed = self.following.get(event_id)
+        ended = None if followed is None else followed.standing
+        return ended or self.mirror.standing(event_id)
 
     def _note_ends(self, under_way: dict[str, float]) -> bool:
-        """A mirror remembers for a while how an edit ended, and a plan can be longer than that.
-        Did any end?"""
+        """Did any end? A mirror remembers for a while how, and a plan can be longer than that."""
         before = len(under_way)
         for event_id in [*under_way]:
             standing = self.mirror.standing(event_id)
             if standing is not None and standing not in OPEN:
-                self._ended[event_id] = standing
+                self.following.close(event_id, standing)
                 del under_way[event_id]
         return len(under_way) < before
+
+    def _may_come(self, create: Create) -> bool:
+        """Is this item there, or on its way?"""
+        return create.item_id in self.mirror or self.mirror.standing(create.event_id) in OPEN
 
     def _is_sent(self, event_id: str) -> bool:
         return self.mirror.standing(event_id) is Standing.SENT

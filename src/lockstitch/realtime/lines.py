@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
 from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.configuring import Configuration
-from lockstitch.realtime.connection import Connect, Event
+from lockstitch.realtime.connection import Connect, Connection, Event, hang_up
 from lockstitch.realtime.editing import Account, Edited, Seen, Target
 from lockstitch.realtime.errors import (
     CannotConnect,
     ConfigurationRefused,
+    ConfigurationUnanswered,
     ConnectionLost,
+    Renewed,
     SessionOver,
 )
 from lockstitch.realtime.events import OwnEvent, Reconnecting, Restored
+from lockstitch.realtime.holding import Busy
 from lockstitch.realtime.ids import new_id
-from lockstitch.realtime.limits import CLOSE_SECONDS, MOST_ROUNDS, Patience
+from lockstitch.realtime.limits import MOST_ROUNDS, RENEW_AGAIN_SECONDS, Patience
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.reconnecting import Attempts, lost_request, waits_for_an_answer
+from lockstitch.realtime.renewing import Renewal
 from lockstitch.realtime.thread import Thread
 from lockstitch.upstream.contract import Fate, UpstreamFailure
 
@@ -41,6 +44,23 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Does the provider take items anywhere, and say what they follow?"""
     replies: bool
     patience: Patience
+    clock: Callable[[], float]
+    """Tells the age of a connection."""
+
+
+class Around(Struct, frozen=True, kw_only=True):
+    """What the lines need of the session that they are of."""
+
+    busy: Callable[[Line], set[Busy]]
+    """Everything that is under way there."""
+    written: Callable[[], Awaitable[None]]
+    """Until all that is known is on disk, outputs among it."""
+    write_down: Callable[[Line], Awaitable[None]]
+    """What a line has is written down, and its calls are taken."""
+    hear: Callable[[Line, Sequence[Event]], Awaitable[None]]
+    go_on: Callable[[Line, Event | None], None]
+    """Told of each line that has the context, and of a response that is to be asked for."""
+    tell: Callable[[OwnEvent], None]
 
 
 class Lines:
@@ -51,23 +71,18 @@ class Lines:
         setting: Setting,
         thread: Thread,
         attempts: Attempts,
-        *,
-        tell: Callable[[OwnEvent], None],
-        written: Callable[[], Awaitable[None]],
-        heard: Callable[[Line, Sequence[Event]], Awaitable[None]],
-        filled: Callable[[Line, Event | None], None],
+        around: Around,
     ) -> None:
         self._setting = setting
         self._thread = thread
         self._attempts = attempts
-        self._tell = tell
-        self._written = written
-        self._heard = heard
-        self._filled = filled
-        """Told of each line that has the context, and of a response that is to be asked for."""
+        self._around = around
         self._newest: Line | None = None
+        self._renewed: Connection | None = None
+        """The connection that takes the place of the one that was given up."""
         self._over: SessionOver | None = None
         self._bell = Bell()
+        self._configuring = asyncio.Lock()
         self._asks: Event | None = {} if waits_for_an_answer(thread.context()) else None
         """What a response is to be asked for with, once there is a line."""
 
@@ -91,17 +106,25 @@ class Lines:
 
     async def configure(self, given: Mapping[str, Any]) -> None:
         """Change the configuration, of this line and of those that follow. Raises
-        `ConfigurationRefused`; then it is as it was."""
+        `ConfigurationRefused`, and then it is as it was; and `ConfigurationUnanswered`."""
         update = self._setting.configuration.update(given)
-        while True:
-            line = await self.ready()
-            try:
-                await self._configure(line, update)
-            except ConnectionLost:
-                if line.lost is None:
-                    raise
-            else:
+        async with self._configuring:  # an answer does not say which update it answers
+            while True:
+                line = await self.ready()
+                try:
+                    await self._configure(line, update)
+                except ConnectionLost:
+                    continue
+                except ConfigurationUnanswered as unanswered:
+                    raise ConfigurationUnanswered(
+                        f"{unanswered} Whether it is in force is not known; the next connection"
+                        " is told what was in force before. Configure again."
+                    ) from None
                 return self._setting.configuration.take(update)
+
+    @property
+    def is_over(self) -> bool:
+        return self._over is not None
 
     def check(self) -> None:
         if self._over is not None:
@@ -124,46 +147,72 @@ class Lines:
     async def keep(self) -> None:
         """Open a line, fill it, hear it to its end; and again. Raises `CannotConnect` when no more
         is tried, and `ConfigurationRefused`."""
-        while True:
-            fate, retry_after, response = Fate.LOST, None, False
-            try:
-                line = await self._one()
-                reason, response = str(line.lost), bool(line.floor.speaking)
-            except UpstreamFailure as failure:
-                reason, fate, retry_after = str(failure), failure.fate, failure.retry_after
-            except (ConnectionLost, OSError) as failure:
-                reason = str(failure)
-            delay = self._attempts.next(fate, retry_after)
-            if delay is None:
-                raise CannotConnect(
-                    f"No connection could be had, or kept ({reason}); attempts in a row: "
-                    f"{self._attempts.failures}. The thread is whole: open it again later."
-                )
-            self._tell(Reconnecting(reason, self._attempts.failures, delay, response))
-            await asyncio.sleep(delay)
+        try:
+            while True:
+                await self._next()
+        finally:
+            if self._renewed is not None:
+                await hang_up(self._renewed)
+
+    async def _next(self) -> None:
+        """One line, and the pause before the next."""
+        fate, retry_after, response = Fate.LOST, None, False
+        try:
+            line = await self._one()
+            reason, response = str(line.lost), bool(line.floor.speaking)
+        except UpstreamFailure as failure:
+            reason, fate, retry_after = str(failure), failure.fate, failure.retry_after
+        except (ConnectionLost, OSError) as failure:
+            reason = str(failure)
+        if self._renewed is not None:
+            self._around.tell(Reconnecting(reason, 0, 0.0, response, renewal=True))
+            return
+        delay = self._attempts.next(fate, retry_after)
+        if delay is None:
+            raise CannotConnect(
+                f"No connection could be had, or kept ({reason}); attempts in a row: "
+                f"{self._attempts.failures}. The thread is whole: open it again later."
+            )
+        self._around.tell(Reconnecting(reason, self._attempts.failures, delay, response))
+        await asyncio.sleep(delay)
 
     async def _one(self) -> Line:
         """One line to its end. Raises what keeps it from being opened, and any failure of ours."""
         setting, clock = self._setting, asyncio.get_running_loop().time
-        connection = await setting.connect()
+        connection, self._renewed = self._renewed, None
+        if connection is None:
+            connection = await self._connected()
         transcribes = setting.configuration.transcribes
         line = Line(connection, links=setting.links, transcribes=transcribes)
         opened = clock()
         try:
             await self._live(line)
         finally:
-            with suppress(Exception):
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    await line.close()
+            await line.close(ConnectionLost("The session closed the connection."))
+        await self._thread.written()  # what was heard on it is told before it is told as lost
         if line.restored:
             self._attempts.lived(clock() - opened)
         if self._asks is None:
             self._asks = lost_request(line.floor)
         return line
 
+    async def _connected(self) -> Connection:
+        seconds = self._setting.patience.connect_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._setting.connect()
+        except TimeoutError:
+            raise ConnectionLost(f"No connection stood within {seconds:g} seconds.") from None
+
     async def _live(self, line: Line) -> None:
-        """Fill a line while it is heard, and hear it until it is lost."""
-        parts = (line.read(), self._hear(line), self._fill(line), line.outlived())
+        """Fill a line while it is heard, and hear it until it is lost, or given up."""
+        parts = (
+            line.read(),
+            self._hear(line),
+            self._fill(line),
+            self._renew(line),
+            line.outlived(),
+        )
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -179,22 +228,46 @@ class Lines:
 
     async def _hear(self, line: Line) -> None:
         while True:
-            await self._heard(line, await line.heard())
+            await self._around.hear(line, await line.heard())
+
+    async def _renew(self, line: Line) -> None:
+        """Give a line up that is getting old, at a quiet moment. The connection that follows stands
+        before that: as long as none can be had, the old one is still good."""
+        clock, busy = self._setting.clock, self._around.busy
+        renewal = Renewal(self._setting.patience, clock())
+        while line.lost is None:
+            seconds = renewal.look(clock(), busy(line))
+            if seconds is not None:
+                await line.rung(seconds)
+                continue
+            try:
+                connection = await self._connected()
+            except Exception:  # if it stays so, whoever opens the next line says it
+                await asyncio.sleep(RENEW_AGAIN_SECONDS)
+                continue
+            if line.lost is None and renewal.look(clock(), busy(line)) is None:
+                self._renewed = connection
+                await line.close(Renewed("The session is renewed before its time is up."))
+            else:
+                await hang_up(connection)  # somebody has begun something meanwhile
 
     async def _fill(self, line: Line) -> None:
         if self._setting.configuration.body is not None:
-            await self._configure(line, self._setting.configuration.body)
-        await self._written()  # an output is on disk before it is anywhere else
+            try:
+                await self._configure(line, self._setting.configuration.body)
+            except ConfigurationUnanswered as unanswered:
+                raise ConnectionLost(str(unanswered)) from None
+        await self._around.written()
         context = self._thread.context()
         pushed = await self._push(line, Target(context, Seen(line.mirror.snapshot(), line)))
         line.restored = True
-        await self._thread.remember(line)
+        await self._around.write_down(line)
         # Open calls are answered first; then a response is asked for in any case.
         asks, self._asks = self._asks, None
         if not self._setting.replies or self._thread.unsettled():
             asks = None
-        if context or self._attempts.failures:
-            self._tell(
+        if context or self._newest is not None or self._attempts.failures:
+            self._around.tell(
                 Restored(
                     items=len(line.mirror),
                     rejected=pushed.rejected,
@@ -204,15 +277,17 @@ class Lines:
             )
         self._newest = line
         self._bell.ring()
-        self._filled(line, asks)
+        self._around.go_on(line, asks)
 
     async def _push(self, line: Line, context: Target) -> Edited:
         account = Account()
         for _ in range(MOST_ROUNDS):
             plan = context.plan(line, {}, new_id)
+            account.begin(plan, line)
             await line.carry_out(plan, self._setting.patience.acknowledgement_seconds)
-            if not account.take(plan, line):
+            if not account.take(line):
                 break
+        account.leave(line)
         pushed = account.result()
         if pushed.in_doubt:
             raise ConnectionLost("The provider did not say whether it has the context.")
@@ -220,15 +295,17 @@ class Lines:
 
     async def _configure(self, line: Line, body: dict[str, Any]) -> None:
         event_id, updates = new_id("event"), line.updates
-        line.complaint = None
-        await line.send({"type": "session.update", "event_id": event_id, "session": body})
         seconds = self._setting.patience.answer_seconds
-        if not await line.until(
-            lambda: line.updates > updates or event_id in line.refusals, seconds
-        ):
-            raise ConnectionLost(
+        line.complaint = None
+        with line.following.one(event_id) as followed:
+            await line.send({"type": "session.update", "event_id": event_id, "session": body})
+            answered = await line.until(
+                lambda: line.updates > updates or followed.refusal is not None, seconds
+            )
+        if not answered:
+            raise ConfigurationUnanswered(
                 f"The configuration was not answered within {seconds:g} seconds; {line.excuse}."
             )
-        if event_id in line.refusals:
-            said = line.refusals[event_id].get("message")
+        if followed.refusal is not None:
+            said = followed.refusal.get("message")
             raise ConfigurationRefused(f"The provider refused the configuration: {said}")

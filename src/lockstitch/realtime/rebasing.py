@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lockstitch.dialects.base import Wire
+from lockstitch.realtime.limits import MOST_NAMES_REMEMBERED
 
 
 def rebased(
@@ -33,6 +34,16 @@ def rebased(
         result.append(wire)
         result += behind.get(name, ())
     return result
+
+
+def rename(names: dict[str, str], copies: Mapping[str, str]) -> None:
+    """Note that items took the place of others. Beyond the limit the oldest names are forgotten."""
+    for name, copy in copies.items():
+        names.pop(copy, None)  # it is there: whatever stood in its place before does so no more
+        names.pop(name, None)
+        names[name] = copy
+    while len(names) > MOST_NAMES_REMEMBERED:
+        del names[next(iter(names))]
 
 
 def current(id: str, names: Mapping[str, str]) -> str:

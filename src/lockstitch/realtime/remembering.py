@@ -5,7 +5,7 @@ Pure: a memory is a fold over the facts of a ledger, and gives facts for what it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeAlias
 from zlib import crc32
@@ -16,12 +16,13 @@ from msgspec import Struct
 from lockstitch.core import families
 from lockstitch.core.arranging import history
 from lockstitch.core.calls import Call, Life
-from lockstitch.core.facts import START, AnyFact, By, ItemAdded, Noted, Seq
+from lockstitch.core.facts import START, AnyFact, By, CallSettled, ItemAdded, Noted, Seq
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import call_settled, item_added
 from lockstitch.mirror.ordering import longest_run
 from lockstitch.mirror.saying import same, speech
+from lockstitch.realtime.origins import Origins
 
 KIND: Final = "realtime.context"
 """What the notes of a session are filed under."""
@@ -56,15 +57,6 @@ _notes = msgspec.json.Decoder(tuple[Note, ...])
 _CALL, _OUTPUT = families.FUNCTION.call_type, families.FUNCTION.output_type
 
 
-class Origins(Struct, frozen=True):
-    """Who made the items that a session does not know: what is in neither came from the user."""
-
-    spoken: AbstractSet[str] = frozenset()
-    """Said by the model: of these alone calls are run."""
-    created: Mapping[str, bool] = {}
-    """Created by the client, and whether as the copy of another item."""
-
-
 class Memory:
     """The context, as far as the ledger has it. An item is known by the position of its fact."""
 
@@ -95,6 +87,8 @@ class Memory:
             fact = facts[seq - 1]
             if isinstance(fact, ItemAdded) and fact.by is not By.REWRITE:
                 self._enter(seq, len(self._order))
+            elif isinstance(fact, CallSettled):
+                self.run_here.discard(fact.call)
             elif isinstance(fact, Noted) and fact.kind == KIND:
                 for note in _notes.decode(fact.note):
                     self._take(note)
@@ -125,6 +119,12 @@ class Memory:
     def call_of(self, item: Seq) -> Call | None:
         """The call that this item is, if it is the model's."""
         return self._ledger.calls.get((item, 0))
+
+    def unsettled_of(self, ids: AbstractSet[str]) -> list[Call]:
+        """Those of the items with these ids that are calls without an output."""
+        items = (self._by_id[item_id] for item_id in ids if item_id in self._by_id)
+        calls = (self.call_of(item) for item in items)
+        return [call for call in calls if call is not None and call.output is None]
 
     def unsettled(self) -> list[Call]:
         """Calls of the context that have no output."""
@@ -172,13 +172,14 @@ class Memory:
         if removed:
             notes.append(Removed(removed))
         away = self._moved(now)
-        end = next((item for item in reversed(self._order) if item not in removed), START)
+        leaving = away.union(removed)
+        end = next((item for item in reversed(self._order) if item not in leaving), START)
         previous = START
         calls: dict[str, Seq] = {}
         """The calls of the model so far: their outputs are theirs, and no items of their own."""
         for wire in now:
             item = self._by_id.get(wire["id"])
-            by = None if item is not None else _maker(wire, origins)
+            by = None if item is not None else self._maker(wire, origins)
             key = text_of(wire.get("call_id")) or ""
             if item is None and wire.get("type") == _OUTPUT and key in calls:
                 facts += self._settled(self.call_of(calls[key]), wire)
@@ -222,26 +223,31 @@ class Memory:
             return []
         return [call_settled(self._ledger, call, wire)]
 
+    def _maker(self, wire: Wire, origins: Origins) -> By | None:
+        """Who made an item that is new here; None if it is not to be remembered, or not yet.
 
-def _maker(wire: Wire, origins: Origins) -> By | None:
-    """Who made an item that is new here; None if it is not to be remembered, or not yet.
+        What a client created in place of another, and what is neither a message nor a call of the
+        model, is part of the context and on no path of the ledger: nothing is to be run for it."""
+        if wire.get("status") == "in_progress":
+            return None
+        kind, item_id = wire.get("type", "message"), wire["id"]
+        if origins.is_ours(item_id):
+            if kind != "message" or origins.is_copy(item_id):
+                return By.REWRITE
+            return By.IMPORT if wire.get("role") == "assistant" else By.USER
+        if kind == _CALL:
+            # One that was cut short is never run, and nobody will answer it.
+            whole = wire.get("status") != "incomplete"
+            fresh = whole and origins.is_spoken(item_id) and not self._was_made(wire)
+            return By.MODEL if fresh else None
+        if kind == "message":
+            return By.MODEL if wire.get("role") == "assistant" else By.USER
+        return By.REWRITE
 
-    What a client created in place of another, and what is neither a message nor a call of the
-    model, is part of the context and on no path of the ledger: nothing is to be run for it."""
-    if wire.get("status") == "in_progress":
-        return None
-    kind, item_id = wire.get("type", "message"), wire["id"]
-    if item_id in origins.created:
-        if kind != "message" or origins.created[item_id]:
-            return By.REWRITE
-        return By.IMPORT if wire.get("role") == "assistant" else By.USER
-    if kind == _CALL:
-        # One that was cut short is never run, and nobody will answer it.
-        whole = wire.get("status") != "incomplete"
-        return By.MODEL if whole and item_id in origins.spoken else None
-    if kind == "message":
-        return By.MODEL if wire.get("role") == "assistant" else By.USER
-    return By.REWRITE
+    def _was_made(self, wire: Wire) -> bool:
+        """A call that went and is told of again is no second call: nobody runs it twice."""
+        calls = (self.call_of(seq) for seq in self._ledger.entries_with_id(wire["id"]))
+        return any(call is not None and call.item.key == wire.get("call_id") for call in calls)
 
 
 def _says_otherwise(known: Wire, wire: Wire) -> bool:

@@ -10,12 +10,13 @@ from contextlib import suppress
 
 from lockstitch.realtime.connection import Event
 from lockstitch.realtime.editing import Account, Change, Edited
-from lockstitch.realtime.errors import ConnectionLost, ResponseRefused
-from lockstitch.realtime.holding import Act, Busy, act_of, act_of_plan, may
+from lockstitch.realtime.errors import ConnectionLost, NoTurn, ResponseRefused
+from lockstitch.realtime.holding import WAITS_FOR, Act, Busy, act_of, act_of_plan, may
 from lockstitch.realtime.ids import new_id
 from lockstitch.realtime.limits import ACTIVE_SECONDS, MOST_ROUNDS, Patience
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.lines import Lines
+from lockstitch.realtime.rebasing import rename
 
 ACTIVE = "conversation_already_has_active_response"
 """The refusal of a response because of another one, which was quicker."""
@@ -39,6 +40,7 @@ class Sending:
     async def edit(self, change: Change) -> Edited:
         """One edit to its end, over as many plans, and lines, as it takes."""
         account, rounds = Account(), 0
+        line: Line | None = None
         clock = asyncio.get_running_loop().time
         held_until = clock() + self._patience.hold_seconds
         self._edits += 1
@@ -50,20 +52,30 @@ class Sending:
                         line.check()
                         plan = change.plan(line, self._names, new_id)
                         act = act_of_plan(plan, line.last)
-                        if clock() >= held_until or may(act, line.floor.busy()):
+                        if clock() >= held_until or may(act, line.busy()):
+                            account.begin(plan, line)
                             await line.carry_out(plan, self._patience.acknowledgement_seconds)
                             rounds += 1
-                            again = account.take(plan, line)
-                            self._names.update(account.copies)
+                            again = account.take(line)
+                            rename(self._names, account.copies)
                             if not again or rounds >= MOST_ROUNDS:
                                 return account.result()
                             continue
                     await line.changed(held_until - clock())
                 except ConnectionLost:
+                    await self._heard_to_its_end()
                     account.lose(line)
+                    rename(self._names, account.copies)
         finally:
+            if line is not None:
+                account.leave(line)
             self._edits -= 1
             self._lines.ring()
+
+    async def _heard_to_its_end(self) -> None:
+        """A line is lost. What was sent may have arrived, and the answer may be on its way: there
+        is no other line before this one was heard to its end."""
+        await self._lines.ready()
 
     async def settle(self) -> None:
         """Until nothing is in doubt, or so long that it makes sense to ask once more."""
@@ -73,13 +85,12 @@ class Sending:
 
     async def respond(self, event: Event, *, unless_begun: tuple[Line, int] | None = None) -> None:
         """Ask for a response, until it has begun. ``unless_begun``: not if one has begun on that
-        line beyond that count, for it has seen what this one is about."""
+        line beyond that count, or on another, for it has seen what this one is about."""
         act = act_of(event)
         while True:
             line = await self._lines.ready()
             try:
-                while not may(act, self._busy(line)):
-                    await line.changed()
+                await self._turn_of(act, line)
                 if unless_begun is not None and _has_begun_since(line, *unless_begun):
                     return
                 if act is Act.RESPOND_ASIDE:
@@ -90,21 +101,45 @@ class Sending:
             except ConnectionLost:
                 continue
 
+    async def _turn_of(self, act: Act, line: Line) -> None:
+        """Until this may be sent. Raises `NoTurn` if something is in the way for too long."""
+        seconds = self._patience.turn_seconds
+        if not await line.until(lambda: may(act, self.busy(line)), seconds):
+            busy = self.busy(line)
+            in_the_way = "; ".join(one.value for one in Busy if one in WAITS_FOR[act] & busy)
+            raise NoTurn(
+                f"No response could be asked for within {seconds:g} seconds: {in_the_way}. If the"
+                ' provider has fallen silent, send {"type": "response.cancel"} and ask again; if'
+                " that does not help, close the session and open its thread again."
+            )
+
     async def _has_begun(self, line: Line, event: Event) -> bool:
-        """Send a request for a response; False if another one was quicker."""
-        event_id, begun = str(event["event_id"]), line.floor.begun
-        line.refusals.pop(event_id, None)
+        """Send a request for a response; False if another one was quicker, or the line is lost."""
+        floor, begun = line.floor, line.floor.begun
         line.complaint = None
-        line.floor.ask(event)
-        await line.send(event)
-        seconds = self._patience.answer_seconds
-        floor, refusals = line.floor, line.refusals
-        if not await line.until(lambda: floor.begun > begun or event_id in refusals, seconds):
-            line.floor.give_up(event)
+        with line.following.one(str(event["event_id"])) as followed:
+            floor.ask(event)
+            try:
+                await line.send(event)
+                seconds = self._patience.answer_seconds
+                answered = await line.until(
+                    lambda: floor.begun > begun or followed.refusal is not None, seconds
+                )
+                if floor.begun > begun and floor.contested:
+                    await line.until(
+                        lambda: followed.refusal is not None or not floor.speaking, seconds
+                    )
+            except ConnectionLost:
+                await self._heard_to_its_end()
+                # If it has begun it is lost, and that is dealt with where lines are opened.
+                return floor.begun > begun
+            finally:
+                floor.give_up(event)
+        if not answered:
             raise ResponseRefused(
                 f"No response has begun within {seconds:g} seconds; {line.excuse}. Ask again."
             )
-        refused = line.refusals.get(event_id)
+        refused = followed.refusal
         if refused is None:
             return True
         if refused.get("code") == ACTIVE:
@@ -117,20 +152,20 @@ class Sending:
         """Send anything else, as soon as there is a line."""
         while True:
             line = await self._lines.ready()
-            item = event.get("item")
-            if isinstance(item, dict):
-                line.created[str(item.get("id"))] = False
+            if isinstance(event.get("item"), dict):
+                line.origins.sends(str(event["item"].get("id")))
             try:
                 return await line.send(event)
             except ConnectionLost:
                 continue
 
-    def _busy(self, line: Line) -> set[Busy]:
-        busy = line.floor.busy()
+    def busy(self, line: Line) -> set[Busy]:
+        """What is under way on a line."""
+        busy = line.busy()
         if self._edits:
             busy.add(Busy.EDITING)
         return busy
 
 
 def _has_begun_since(line: Line, where: Line, begun: int) -> bool:
-    return line is where and line.floor.begun > begun
+    return where.floor.begun > begun or (line is not where and line.floor.begun > 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import compress
 from types import TracebackType
@@ -19,21 +20,23 @@ from lockstitch.realtime.calling import Calls
 from lockstitch.realtime.configuring import Configuration
 from lockstitch.realtime.connection import Connect, Event
 from lockstitch.realtime.editing import Changes, Edited, Outputs, Seen, Target
-from lockstitch.realtime.errors import ResponseRefused, SessionOver
+from lockstitch.realtime.errors import NoTurn, ResponseRefused, SessionOver
 from lockstitch.realtime.events import NoReply, OutputUnplaced, Told
-from lockstitch.realtime.holding import Act, act_of
+from lockstitch.realtime.holding import Act, Busy, act_of
 from lockstitch.realtime.ids import new_id
 from lockstitch.realtime.inbox import Inbox
 from lockstitch.realtime.limits import Patience
 from lockstitch.realtime.line import Line
-from lockstitch.realtime.lines import Lines, Setting
+from lockstitch.realtime.lines import Around, Lines, Setting
 from lockstitch.realtime.reconnecting import Attempts
+from lockstitch.realtime.sendable import sendable, sendable_item
 from lockstitch.realtime.sending import Sending
 from lockstitch.realtime.thread import Thread
 from lockstitch.runner.desk import OnUnknown
 from lockstitch.runner.limits import GRACE_SECONDS
 from lockstitch.runner.tools import Tool, by_name
 from lockstitch.store.contract import Store
+from lockstitch.store.errors import StoreError
 from lockstitch.store.opening import open_store
 
 Value = TypeVar("Value")
@@ -64,15 +67,15 @@ class Session:
             on_unknown=on_unknown,
             grace=grace,
         )
-        self._lines = Lines(
-            setting,
-            thread,
-            Attempts(setting.patience, random.random),
+        around = Around(
+            busy=self._busy,
+            written=self._written,
+            write_down=self._write_down,
+            hear=self._hear,
+            go_on=self._go_on,
             tell=self._inbox.put,
-            written=self._calls.written,
-            heard=self._hear,
-            filled=self._go_on,
         )
+        self._lines = Lines(setting, thread, Attempts(setting.patience, random.random), around)
         self._sending = Sending(self._lines, setting.patience)
         self._tasks: set[asyncio.Task[Any]] = set()
         """What happens by itself; it is cancelled at the end."""
@@ -99,13 +102,17 @@ class Session:
         on_unknown: OnUnknown | None = None,
         grace: float = GRACE_SECONDS,
         wait: float = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> Self:
         """Open a conversation, or take up the ``thread`` in the ``store`` where it was left.
 
         ``session`` is the body of `session.update`, sent on every line. ``replies``: ask for a
         response when calls were answered. ``links=False`` for a provider that takes items at the
-        end only. Raises `CannotConnect`, `ConfigurationRefused`, and `ConversationBusy` if another
-        process has the thread for longer than ``wait`` seconds."""
+        end only. ``clock`` tells the age of a connection, which is renewed before it is too old.
+        Raises `CannotConnect`, `ConfigurationRefused`, and `ConversationBusy` if another process
+        has the thread for longer than ``wait`` seconds."""
+        if session is not None:
+            session = sendable(session, "The configuration")
         named = by_name(tools)
         setting = Setting(
             connect=connect,
@@ -113,6 +120,7 @@ class Session:
             links=links,
             replies=replies,
             patience=patience or Patience(),
+            clock=clock,
         )
         opened = await open_store(store) if isinstance(store, str) else store
         own = opened if isinstance(store, str) else None
@@ -180,7 +188,7 @@ class Session:
 
     async def edit(self, target: Sequence[Wire], *, base: Seen) -> Edited:
         """Take the context to ``target``, which was made from what ``base`` shows."""
-        return await self._owned(self._sending.edit(Target(target, base)))
+        return await self._owned(self._sending.edit(Target(_sendable(target, base), base)))
 
     async def change(
         self,
@@ -195,11 +203,12 @@ class Session:
         New items without an id get one."""
         change = Changes(
             base=self.snapshot() if base is None else base,
-            added=[_named(wire) for wire in added],
+            added=[_named(sendable_item(wire)) for wire in added],
             inserted={
-                behind: [_named(wire) for wire in new] for behind, new in (inserted or {}).items()
+                behind: [_named(sendable_item(wire)) for wire in new]
+                for behind, new in (inserted or {}).items()
             },
-            changed=changed,
+            changed=[sendable_item(wire) for wire in changed],
             removed=removed,
         )
         return await self._owned(self._sending.edit(change))
@@ -214,20 +223,21 @@ class Session:
         leading: int = 0,
     ) -> Edited:
         """Put ``summary`` in the place of the oldest items that ``base`` shows; no pair is torn."""
-        target = summarised(
-            base.items, _named(summary), count=count, fraction=fraction, leading=leading
-        )
+        new = _named(sendable_item(summary))
+        target = summarised(base.items, new, count=count, fraction=fraction, leading=leading)
         return await self.edit(target, base=base)
 
     async def respond(self, response: Mapping[str, Any] | None = None) -> None:
         """Ask for a response, as soon as no other is active; returns when it has begun. One out of
-        band (``{"conversation": "none"}``) waits for nothing. Raises `ResponseRefused`."""
+        band (``{"conversation": "none"}``) waits for nothing. Raises `ResponseRefused`, and
+        `NoTurn` if another one does not end."""
         asked = {} if response is None else {"response": dict(response)}
         await self.send({"type": "response.create", **asked})
 
     async def send(self, event: Mapping[str, Any]) -> None:
         """Send a client event, audio for example. While there is no connection it waits."""
-        sent: Event = {"event_id": new_id("event"), **event}
+        given = sendable(event, "The event")
+        sent: Event = {"event_id": new_id("event"), **given}
         if sent.get("type") == "session.update":
             await self.configure(sent.get("session") or {})
         elif act_of(sent) is not Act.EVENT:
@@ -239,8 +249,9 @@ class Session:
 
     async def configure(self, session: Mapping[str, Any]) -> None:
         """Change what `session.update` can change; it holds on every line from now on. Raises
-        `ConfigurationRefused`, and then nothing has changed."""
-        await self._owned(self._lines.configure(session))
+        `ConfigurationRefused`, and then nothing has changed; `ConfigurationUnanswered` if nobody
+        knows."""
+        await self._owned(self._lines.configure(sendable(session, "The configuration")))
 
     async def answer(
         self, call_id: str, output: str | Wire | Sequence[Wire], *, failed: bool = False
@@ -248,25 +259,64 @@ class Session:
         """Give the output of a call that is answered from outside. It is on disk on return, and is
         delivered as those of tools are. Raises `NoSuchCall`."""
         self._lines.check()
-        await self._calls.answer(call_id, output, failed=failed)
+        # What is not encoded would be found out too late: while it is written down.
+        plain = sendable({"output": output}, f"The output of {call_id}")["output"]
+        await self._owned(self._answer(call_id, plain, failed))
 
     def approve(self, decisions: Mapping[str, bool]) -> None:
         """Say of calls that asked first whether they may run. Raises `NoSuchCall`."""
         self._lines.check()
         self._calls.approve(decisions)
 
+    async def _answer(self, call_id: str, output: Any, failed: bool) -> None:
+        try:
+            await self._calls.answer(call_id, output, failed=failed)
+        except StoreError as error:
+            self._fail(error)  # nobody knows what is on disk
+            raise
+
     # --- what happens by itself ----------------------------------------------------------------
 
     async def _hear(self, line: Line, events: Sequence[Event]) -> None:
         told = [line.take(event) for event in events]
         if any(told) and line.restored:
-            news = await self._thread.remember(line)
-            self._calls.delivered(news.answered)
-            self._calls.take(news.calls)
+            await self._write_down(line, events)
+        else:
+            self._hand_on(line, events)
+        await self._inbox.room()
+
+    def _hand_on(self, line: Line, events: Sequence[Event]) -> None:
         for event in events:
             self._inbox.put(event)
         line.ring()
-        await self._inbox.room()
+
+    async def _write_down(self, line: Line, events: Sequence[Event] = ()) -> None:
+        """To its end, also if the line is lost meanwhile: what was heard is run, and handed on."""
+        await self._owned(self._take_news(line, events))
+
+    async def _take_news(self, line: Line, events: Sequence[Event]) -> None:
+        try:
+            news = await self._thread.remember(line)
+        except Exception as error:
+            self._fail(error)  # also if the line is lost, and nobody waits for this
+            raise
+        self._calls.delivered(news.answered)
+        self._calls.forsake(news.gone)
+        if not self._lines.is_over:  # whoever opens the thread again runs them
+            self._calls.take(news.calls)
+        self._hand_on(line, events)
+
+    async def _written(self) -> None:
+        await self._thread.written()
+        await self._calls.written()
+
+    def _busy(self, line: Line) -> set[Busy]:
+        busy = self._sending.busy(line)
+        if not line.restored:
+            busy.add(Busy.RESTORING)
+        if self._calls.open:
+            busy.add(Busy.CALLING)
+        return busy
 
     def _go_on(self, line: Line, asks: Event | None) -> None:
         """A line has the context. What it has not of the outputs is delivered now."""
@@ -295,7 +345,7 @@ class Session:
         event = {"type": "response.create", "event_id": new_id("event"), **asked}
         try:
             await self._sending.respond(event, unless_begun=(line, begun))
-        except ResponseRefused as refused:
+        except (ResponseRefused, NoTurn) as refused:
             self._inbox.put(NoReply(str(refused)))
 
     # --- tasks, and the end --------------------------------------------------------------------
@@ -309,8 +359,11 @@ class Session:
     def _check(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is None or isinstance(error, SessionOver):
-            return
+        if error is not None and not isinstance(error, SessionOver):
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Nothing goes on. Whoever waits hears that the session is over; whoever reads, why."""
         self._failure = self._failure or error
         self._lines.end(SessionOver(f"The session has failed: {error}"))
         self._inbox.end(error)
@@ -341,9 +394,11 @@ class Session:
             await self._calls.stop()
         finally:
             self._inbox.end()
-            await self._thread.journal.close()
-            if self._own_store is not None:
-                await self._own_store.close()
+            try:
+                await self._thread.journal.close()
+            finally:
+                if self._own_store is not None:
+                    await self._own_store.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -355,6 +410,16 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _sendable(target: Sequence[Wire], base: Seen) -> list[Wire]:
+    """The items of a target. What the caller has from ``base`` needs no look."""
+    shown = {wire["id"]: wire for wire in base.items}
+    items: list[Wire] = []
+    for wire in target:
+        known = shown.get(str(wire.get("id"))) if isinstance(wire, dict) else None
+        items.append(wire if wire is known or wire == known else sendable_item(wire))
+    return items
 
 
 def _named(wire: Wire) -> Wire:

@@ -29,6 +29,8 @@ class News(Struct, frozen=True):
     """Calls of the model; nobody has begun them."""
     answered: Sequence[Call] = ()
     """Calls that somebody else has given the output of, at the provider."""
+    gone: Sequence[Call] = ()
+    """Calls without an output that left the context."""
 
 
 class Thread:
@@ -72,17 +74,27 @@ class Thread:
             now = line.mirror.items
             gone = line.show({wire["id"] for wire in now})
             ledger = self.journal.ledger
+            forsaken = self._memory.unsettled_of(gone)
             facts = self._memory.news(now, line.origins, gone)
+            line.origins.written(now)
             if not facts:
                 return News()
             first = len(ledger) + 1
-            await self.journal.append(*facts)
-            self._memory.catch_up()
+            try:
+                await self.journal.append(*facts)
+            finally:
+                self._memory.catch_up()  # the ledger has them, whoever stops waiting for the disk
             made = (ledger.calls.get((seq, 0)) for seq in range(first, first + len(facts)))
             return News(
                 [call for call in made if call is not None],
                 [ledger.calls[fact.call, 0] for fact in facts if isinstance(fact, CallSettled)],
+                forsaken,
             )
+
+    async def written(self) -> None:
+        """Until nothing is being written down."""
+        async with self._writing:
+            pass
 
     def context(self) -> list[Wire]:
         """What a new session is filled with."""

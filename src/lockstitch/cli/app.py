@@ -130,10 +130,15 @@ def mend(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite OUT, or the report, if it exists.")
+    ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Also write what was done, with all that was removed, as JSON."),
+        typer.Option(
+            help="Also write what was done, with all that was removed, as JSON; - is standard"
+            " output, and the only place with --dry-run."
+        ),
     ] = None,
     keep: Annotated[
         Keep, typer.Option(help="Which of two outputs of one call stays.")

@@ -60,7 +60,12 @@ def mended(
     kind = detect_format(source, dialect)
     with _scratch(beside) as folder:
         result = Mending(source=source, folder=folder, stamp=stamp(source.path))
-        _rounds(result, kind, policy, anchored)
+        try:
+            _rounds(result, kind, policy, anchored)
+        except OSError as error:
+            raise CannotWrite(
+                f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
+            ) from error
         yield result
 
 
@@ -155,7 +160,7 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         _sync(made)
         kept = None
         if backup:
-            kept = _backup_path(target)
+            kept = backup_path(target)
             shutil.copy2(source, kept)
         _replace(made, target, kept)
         with contextlib.suppress(OSError):  # not every system can sync a folder
@@ -190,7 +195,7 @@ def _unchanged(ready: Mending) -> bool:
         return False
 
 
-def _backup_path(target: Path) -> Path:
+def backup_path(target: Path) -> Path:
     """A name that is free: an earlier backup is never overwritten."""
     path = target.with_name(target.name + ".bak")
     number = 1
@@ -211,10 +216,6 @@ def _scratch(beside: Path) -> Iterator[Path]:
         ) from error
     try:
         yield folder
-    except OSError as error:
-        raise CannotWrite(
-            f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
-        ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

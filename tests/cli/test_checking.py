@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from lockstitch.cli import checking
 from tests.cli.commands import lockstitch, program
 from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
 from tests.sessions.written import CAPTURES, COMPRESSIONS, jsonl
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 BROKEN = jsonl(legacy([user(), call("call_G1"), ended("call_G1"), output("call_b")]))
 WHOLE = jsonl(legacy([user(), call(), output(), assistant()]))
@@ -145,3 +148,16 @@ def test_the_captured_sessions_of_codex_give_what_their_names_say():
     code, out, _ = lockstitch("check", CAPTURES, "--statistics")
     assert code == 1
     assert out.splitlines()[-1].startswith("Found 12 problems in 9 of 30 files")
+
+
+@pytest.mark.parametrize("dialect", ["responses", "chat", "messages", "realtime"])
+@pytest.mark.parametrize(
+    "name", ["responses-request.json", "chat-interrupted.jsonl", "messages-request.json"]
+)
+def test_no_dialect_makes_a_broken_file_look_clean(name, dialect):
+    path = EXAMPLES / name
+    plain = lockstitch("check", path)
+    assert plain.code == 1
+    assert lockstitch("check", path, "--dialect", dialect) == plain
+    mended = lockstitch("mend", path, "--dry-run")
+    assert lockstitch("mend", path, "--dry-run", "--dialect", dialect) == mended

@@ -117,7 +117,8 @@ def test_what_cannot_be_read_wins_over_what_was_found(folder):
     assert code == 2
     assert "broken.jsonl:3: LS001" in out
     assert "empty.jsonl: is empty" in err
-    assert out.splitlines()[-1].endswith("1 file could not be read.")
+    assert out.splitlines()[-1].startswith("Found ")
+    assert " 1 file could not be read. Mend with: " in out
 
 
 def test_many_files_are_checked_by_several_processes(folder, monkeypatch):

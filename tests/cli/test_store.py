@@ -170,6 +170,22 @@ def test_an_export_that_fails_leaves_nothing_and_does_not_overwrite(folder):
     assert not (folder / "out.jsonl").exists()
 
 
+def test_an_export_replaces_no_device_and_no_link_and_never_the_store(folder):
+    stored(a=odd_records())
+    null = folder / "null"
+    null.symlink_to("/dev/null")
+    assert lockstitch("store", "export", URL, "null", "--force").code == 0
+    assert null.is_char_device()
+    (folder / "target.jsonl").write_text("old")
+    (folder / "link.jsonl").symlink_to("target.jsonl")
+    assert lockstitch("store", "export", URL, "link.jsonl", "--force").code == 0
+    assert (folder / "link.jsonl").is_symlink()
+    assert len((folder / "target.jsonl").read_text().splitlines()) > 7
+    code, _, err = lockstitch("store", "export", URL, "./store.db", "--force")
+    assert (code, err) == (2, "lockstitch: ./store.db: is the store itself. Name another file.\n")
+    assert len(content()["a"]) == 7
+
+
 def test_conversations_that_differ_are_named_and_the_exit_code_is_1():
     stored(a=odd_records(), b=odd_records())
     lockstitch("store", "export", URL, "out.jsonl")
@@ -396,6 +412,13 @@ def test_a_store_that_cannot_be_opened_is_told():
     ran = lockstitch("check", "store:sqlite:///typo.db")
     assert ran.code == 2
     assert "There is no store at sqlite:///typo.db" in ran.err
+
+
+def test_a_store_that_may_not_be_looked_at_is_told():
+    url = f"sqlite:///{'x' * 300}"
+    for ran in (lockstitch("check", f"store:{url}"), lockstitch("store", "stats", url)):
+        assert ran.code == 2
+        assert f"{url} cannot be opened: File name too long. Look at the path" in ran.err
 
 
 # --- stopping ----------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _targets(paths: list[str], stack: ExitStack) -> tuple[list[_Target], list[Fi
             targets.append(_Target(source.path, source.name, named=True))
             continue
         path = Path(given)
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike `Path.is_dir`, it never raises: reading the file does
             targets += _walk(path, failed)
         else:
             targets.append(_Target(path, given, named=True))

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lockstitch.cli.app import let_go
 from lockstitch.sessions.errors import CannotWrite
 
 STANDARD_OUTPUT: Final = "-"
@@ -125,8 +126,10 @@ def writing_into(place: Place) -> Iterator[BinaryIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        name = "Standard output" if place.is_stdout else place.name
-        raise CannotWrite(f"{name}: cannot be written: {error.strerror}.") from error
+        if place.is_stdout:
+            let_go(sys.stdout)
+        name = "Standard output" if place.is_stdout else f"{place.name}:"
+        raise CannotWrite(f"{name} cannot be written: {error.strerror}.") from error
 
 
 @contextmanager

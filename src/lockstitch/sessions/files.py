@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -155,6 +156,8 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         if made is None:
             made = ready.folder / "copy"
             shutil.copyfile(source, made)
+        if backup:
+            _give_to_owner_of(source, made)
         # The times too: a client that finds its last session by them must not find another one.
         shutil.copystat(source, made)
         _sync(made)
@@ -162,12 +165,22 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         if backup:
             kept = backup_path(target)
             shutil.copy2(source, kept)
+            _give_to_owner_of(source, kept)
         _replace(made, target, kept)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
         raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
     return kept
+
+
+def _give_to_owner_of(source: Path, made: Path) -> None:
+    """If root mends a session in place, its client must still be able to write it. Others may not
+    give files away, and need not."""
+    if sys.platform != "win32":
+        there = source.stat()
+        with contextlib.suppress(PermissionError):
+            os.chown(made, there.st_uid, there.st_gid)
 
 
 def _replace(made: Path, target: Path, kept: Path | None) -> None:

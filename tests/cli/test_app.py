@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 from lockstitch import __version__
+from lockstitch.cli import main
 from tests.cli.commands import PROGRAM, lockstitch, program
 from tests.sessions.rollouts import call, legacy, user
 from tests.sessions.written import jsonl
@@ -132,3 +134,14 @@ def test_a_path_that_the_system_refuses_is_no_fault_of_ours(tmp_path):
         assert ran.returncode == 2
         assert b"fault of its own" not in ran.stderr
     assert b"cannot be read: File name too long." in program("check", name, cwd=tmp_path).stderr
+
+
+def test_an_interrupt_while_everything_is_imported_is_no_traceback(monkeypatch):
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "lockstitch.cli.app", Interrupted("app"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

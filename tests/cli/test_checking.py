@@ -66,7 +66,8 @@ def test_a_folder_without_sessions_is_told_so(folder):
     (folder / "empty").mkdir()
     code, _, err = lockstitch("check", "empty")
     assert code == 2
-    assert "no session files found" in err
+    assert err.startswith("lockstitch: empty: no session files found. In a folder, *.db, *.json, ")
+    assert "*.jsonl" in err
 
 
 def test_links_to_folders_do_not_make_a_loop(folder):

@@ -421,6 +421,17 @@ def test_a_store_that_may_not_be_looked_at_is_told():
         assert f"{url} cannot be opened: File name too long. Look at the path" in ran.err
 
 
+def test_the_file_of_a_store_is_no_session_and_who_names_it_is_told_what_to_name(folder):
+    conversation("broken")
+    code, _, err = lockstitch("check", "store.db")
+    assert code == 2
+    assert err == (
+        "lockstitch: store.db: is a store of Lockstitch, not a session. "
+        "Check what it holds: lockstitch check store:sqlite:///store.db\n"
+    )
+    assert lockstitch("check", ".").code == 2  # in a folder it is passed over, and nothing is left
+
+
 # --- stopping ----------------------------------------------------------------------------------
 
 

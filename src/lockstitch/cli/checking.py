@@ -69,9 +69,19 @@ def run(paths: list[str], options: Options) -> int:
         return CLEAN  # a store without conversations
     if any(report.error for report in shown) or not shown:
         if not shown:
-            print("lockstitch: no session files found.", file=sys.stderr)
+            print(f"lockstitch: {_nothing_in(paths)}", file=sys.stderr)
         return TROUBLE
     return FINDINGS if any(report.rows for report in shown) else CLEAN
+
+
+def _nothing_in(folders: Iterable[str]) -> str:
+    where = ", ".join(map(reporting.printable, folders))
+    names = ", ".join(f"*{suffix}" for suffix in sorted(SESSION_SUFFIXES))
+    packed = " or ".join(sorted(COMPRESSED_SUFFIXES))
+    return (
+        f"{where}: no session files found. In a folder, {names} are looked at, also with {packed}"
+        " behind it. Name a file to have it read, whatever its name is."
+    )
 
 
 def _know_codes(codes: Iterable[str]) -> None:

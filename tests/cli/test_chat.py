@@ -214,7 +214,7 @@ def test_a_thread_that_somebody_else_holds_is_waited_for(chat):
 
     async def claimed():
         async with open_store(store_url()) as store:
-            await store.claim("t", owner="somebody", seconds=0.5)
+            await store.claim("t", owner="somebody", seconds=4.0)
 
     asyncio.run(claimed())
     ran = chat("again")

@@ -18,7 +18,7 @@ from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
 
 import lockstitch
-from lockstitch import Evidence, Outcome, Policy
+from lockstitch import CannotTrim, Evidence, LockstitchError, Outcome, Policy
 from lockstitch.core import seen
 from lockstitch.core.mending import Drop, Settle
 from lockstitch.dialects import DIALECTS
@@ -646,9 +646,17 @@ def test_nothing_is_trimmed_from_what_fits_whatever_leads():
     assert lockstitch.trim(history, max_items=100, keep_leading=True) == history
 
 
-def test_a_limit_below_nothing_leaves_nothing():
-    # Without keep_leading there is nothing that must be kept, so there is nothing to refuse.
-    assert lockstitch.trim([USER], max_items=-1) == []
+@pytest.mark.parametrize("limit", ["max_items", "max_bytes", "max_tokens"])
+def test_a_limit_below_nothing_is_refused(limit):
+    assert lockstitch.trim([USER], **{limit: 0}) == []
+    with pytest.raises(CannotTrim, match="A limit is -1"):
+        lockstitch.trim([USER], **{limit: -1})
+
+
+@pytest.mark.parametrize("keep", ["middle", "", None])
+def test_a_policy_that_does_not_exist_is_refused(keep):
+    with pytest.raises(LockstitchError, match="Choose one of: 'first', 'last'"):
+        Policy(keep=keep)
 
 
 def test_searches_that_stand_alone_do_not_keep_a_history_from_being_trimmed():

@@ -25,3 +25,14 @@ def test_importing_the_package_imports_nothing_else():
     code = "import sys, lockstitch; print([m for m in sys.modules if m.startswith('lockstitch.')])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", ["aiohttp", "yaml"])
+@pytest.mark.parametrize("module", ["lockstitch.emulator", "lockstitch.testing.threads"])
+def test_an_emulator_without_its_parts_says_what_to_install(library, module):
+    code = f"import sys; sys.modules[{library!r}] = None; import {module}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: The emulator needs {library}, which is not installed."
+        " Run: pip install 'lockstitch[emulator]'"
+    )

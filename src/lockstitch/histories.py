@@ -107,8 +107,8 @@ def trim(
 
     ``count`` gives the tokens of one item; without it, a token is taken to be 4 bytes of JSON.
     ``keep_leading`` keeps the system and developer items at the start, within the limits; raises
-    `CannotTrim` if they alone do not fit. The result may be empty otherwise: when even the newest
-    whole part is larger than a limit."""
+    `CannotTrim` if they alone do not fit, or if a limit is below 0. The result is empty when even
+    the newest whole part is larger than a limit: look before you send it."""
     originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)
@@ -133,6 +133,10 @@ def trim(
     if max_tokens is not None:
         limits.append((tokens, max_tokens))
     for cost, most in limits:
+        if most < 0:
+            raise CannotTrim(
+                f"A limit is {most}. It says how much may stay, and cannot be below 0."
+            )
         needed = sum(cost(at) for at in range(leading))
         if leading and needed > most:
             raise CannotTrim(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 from lockstitch import __version__
+from lockstitch.cli import main
 from tests.cli.commands import PROGRAM, lockstitch, program
 from tests.sessions.rollouts import call, legacy, user
 from tests.sessions.written import jsonl
@@ -91,3 +93,55 @@ def test_a_fault_of_our_own_is_told_without_a_traceback(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCKSTITCH_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         lockstitch("check", tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["check", "r.jsonl"],
+        ["check", "r.jsonl", "--output", "json"],
+        ["mend", "r.jsonl", "--dry-run"],
+        ["mend", "r.jsonl", "-o", "-"],
+        ["mend", "r.jsonl", "-o", "/dev/stdout"],
+        ["store", "export", "sqlite:///s.db"],
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_output_that_takes_nothing_is_told_and_is_no_fault_of_ours(
+    tmp_path, monkeypatch, arguments, unbuffered
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    lines = [user()] + [call(f"call_{n}") for n in range(1000)]
+    (tmp_path / "r.jsonl").write_bytes(jsonl(legacy(lines)))
+    lockstitch("store", "migrate", "sqlite:///s.db")
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert ran.returncode == 2
+    full = b"lockstitch: Standard output cannot be written: No space left on device.\n"
+    assert ran.stderr.endswith(full)
+    assert b"ignored" not in ran.stderr
+
+
+def test_a_path_that_the_system_refuses_is_no_fault_of_ours(tmp_path):
+    name = "x" * 300 + ".jsonl"
+    (tmp_path / "r.jsonl").write_bytes(jsonl(legacy([user()])))
+    for arguments in (["check", name], ["mend", name], ["mend", "r.jsonl", "-o", name]):
+        ran = program(*arguments, cwd=tmp_path)
+        assert ran.returncode == 2
+        assert b"fault of its own" not in ran.stderr
+    assert b"cannot be read: File name too long." in program("check", name, cwd=tmp_path).stderr
+
+
+def test_an_interrupt_while_everything_is_imported_is_no_traceback(monkeypatch):
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "lockstitch.cli.app", Interrupted("app"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

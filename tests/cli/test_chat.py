@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import pytest
 from lockstitch import check
 from lockstitch.cli import app
 from lockstitch.cli.chat_lines import Lines
+from lockstitch.cli.chatting import Options, _how_to_go_on
+from lockstitch.cli.runner_commands import MODEL, ModeName
 from lockstitch.emulator import call
 from lockstitch.store.data_folder import data_folder
 from lockstitch.store.journal import kept_ledger
@@ -109,6 +112,45 @@ def test_threads_are_kept_where_somebody_says(chat, home):
     assert (home / "here.db").exists()
 
 
+def test_the_command_that_goes_on_leads_to_the_same_thread(chat, emulator):
+    options = ["--store", "sqlite:///a b.db", "--base-url", emulator.base_url, "--mode", "full"]
+    ran = chat("hello", options=[*options, "--model", "m"])
+    (command,) = re.findall(r"To go on: lockstitch chat (.*)\n", ran.out)
+    words = shlex.split(command)
+    assert words[0] == "t"
+    given = dict(zip(words[1::2], words[2::2], strict=True))
+    assert given == {
+        "--store": "sqlite:///a b.db",
+        "--base-url": emulator.base_url,
+        "--mode": "full",
+        "--model": "m",
+    }
+    again = chat(thread=words[0], options=words[1:])
+    assert "Thread t in sqlite:///a b.db." in again.out
+
+
+def test_what_is_in_memory_cannot_be_gone_on_with(chat):
+    ran = chat("hello", options=["--store", "memory:"])
+    assert ran.out.endswith("The thread was kept in memory, and is gone.\n")
+    assert "To go on" not in ran.out
+
+
+def test_a_password_is_not_in_the_command_that_goes_on():
+    url = "postgresql://me:hunter2@host/chats"
+    said = _how_to_go_on(Options(model=MODEL, mode=ModeName.chain, store=url), "t")
+    assert said == "To go on: lockstitch chat t --store URL"
+
+
+@pytest.mark.parametrize(
+    "url", ["notaurl", "ftp://host/v1", "http://", "http://host:port/v1", "http://[::1/v1"]
+)
+def test_an_address_that_is_none_is_refused_before_anybody_types(chat, home, url):
+    ran = chat("hello", options=["--base-url", url])
+    assert ran.code == app.TROUBLE
+    assert "must begin with http:// or https:// and a host" in " ".join(ran.err.split())
+    assert list(home.iterdir()) == []
+
+
 def test_a_data_folder_that_cannot_be_made_is_told_with_what_to_do(chat, home, monkeypatch):
     (home / "file").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "file"))
@@ -172,7 +214,7 @@ def test_a_thread_that_somebody_else_holds_is_waited_for(chat):
 
     async def claimed():
         async with open_store(store_url()) as store:
-            await store.claim("t", owner="somebody", seconds=0.5)
+            await store.claim("t", owner="somebody", seconds=4.0)
 
     asyncio.run(claimed())
     ran = chat("again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from lockstitch.cli import checking
 from tests.cli.commands import lockstitch, program
 from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
 from tests.sessions.written import CAPTURES, COMPRESSIONS, jsonl
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 BROKEN = jsonl(legacy([user(), call("call_G1"), ended("call_G1"), output("call_b")]))
 WHOLE = jsonl(legacy([user(), call(), output(), assistant()]))
@@ -63,7 +66,8 @@ def test_a_folder_without_sessions_is_told_so(folder):
     (folder / "empty").mkdir()
     code, _, err = lockstitch("check", "empty")
     assert code == 2
-    assert "no session files found" in err
+    assert err.startswith("lockstitch: empty: no session files found. In a folder, *.db, *.json, ")
+    assert "*.jsonl" in err
 
 
 def test_links_to_folders_do_not_make_a_loop(folder):
@@ -114,7 +118,8 @@ def test_what_cannot_be_read_wins_over_what_was_found(folder):
     assert code == 2
     assert "broken.jsonl:3: LS001" in out
     assert "empty.jsonl: is empty" in err
-    assert out.splitlines()[-1].endswith("1 file could not be read.")
+    assert out.splitlines()[-1].startswith("Found ")
+    assert " 1 file could not be read. Mend with: " in out
 
 
 def test_many_files_are_checked_by_several_processes(folder, monkeypatch):
@@ -145,3 +150,16 @@ def test_the_captured_sessions_of_codex_give_what_their_names_say():
     code, out, _ = lockstitch("check", CAPTURES, "--statistics")
     assert code == 1
     assert out.splitlines()[-1].startswith("Found 12 problems in 9 of 30 files")
+
+
+@pytest.mark.parametrize("dialect", ["responses", "chat", "messages", "realtime"])
+@pytest.mark.parametrize(
+    "name", ["responses-request.json", "chat-interrupted.jsonl", "messages-request.json"]
+)
+def test_no_dialect_makes_a_broken_file_look_clean(name, dialect):
+    path = EXAMPLES / name
+    plain = lockstitch("check", path)
+    assert plain.code == 1
+    assert lockstitch("check", path, "--dialect", dialect) == plain
+    mended = lockstitch("mend", path, "--dry-run")
+    assert lockstitch("mend", path, "--dry-run", "--dialect", dialect) == mended

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import lockstitch, program
+from tests.cli.commands import PROGRAM, lockstitch, program
 from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
 from tests.sessions.written import COMPRESSIONS, jsonl
 
@@ -155,10 +160,153 @@ def test_a_folder_that_is_not_there_is_told_so(session):
     assert "missing: cannot be written: No such file or directory" in err
 
 
-def test_a_clean_file_is_copied_whole_or_not_at_all(session):
-    session.write_bytes(WHOLE)
+def test_a_folder_is_no_place_for_the_copy(session):
     session.with_name("folder").mkdir()
     code, _, err = lockstitch("mend", "s.jsonl", "-o", "folder", "--force")
-    assert code == 2
-    assert "folder: cannot be written: Is a directory" in err
+    assert (code, err) == (2, "lockstitch: folder: is a folder. Name a file.\n")
     assert names(session) == ["folder", "s.jsonl"]
+
+
+@pytest.mark.parametrize("how", [[], ["--force"], ["--in-place"], ["--in-place", "--force"]])
+@pytest.mark.parametrize("name", ["s.jsonl", "./s.jsonl", "soft", "hard"])
+def test_a_report_is_never_written_over_the_session(session, how, name):
+    session.with_name("soft").symlink_to(session)
+    session.with_name("hard").hardlink_to(session)
+    before = names(session)
+    code, _, err = lockstitch("mend", "s.jsonl", "--report", name, *how)
+    assert code == 2
+    assert f"{Path(name)}: is the session itself. Name another place for the report." in err
+    assert session.read_bytes() == BROKEN
+    assert names(session) == before
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        ([], "s.jsonl.mended"),
+        (["--force"], "s.jsonl.mended"),
+        (["-o", "out.jsonl"], "./out.jsonl"),
+        (["--in-place"], "s.jsonl.bak"),
+    ],
+)
+def test_a_report_is_never_written_over_what_mending_writes(session, how, name):
+    code, _, err = lockstitch("mend", "s.jsonl", "--report", name, *how)
+    assert code == 2
+    assert f"{Path(name)}: is where the session goes." in err
+    assert names(session) == ["s.jsonl"]
+    assert session.read_bytes() == BROKEN
+
+
+def test_a_report_takes_the_place_of_another_file_only_if_forced(session):
+    session.with_name("report.json").write_bytes(b"precious")
+    code, _, err = lockstitch("mend", "s.jsonl", "--report", "report.json")
+    assert code == 2
+    assert "report.json: exists already. Use --force" in err
+    assert session.with_name("report.json").read_bytes() == b"precious"
+    assert names(session) == ["report.json", "s.jsonl"]
+    assert lockstitch("mend", "s.jsonl", "--report", "report.json", "--force").code == 0
+    assert json.loads(session.with_name("report.json").read_text())["file"] == "s.jsonl"
+    assert names(session) == ["report.json", "s.jsonl", "s.jsonl.mended"]
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--diff"])
+def test_what_writes_nothing_writes_no_report_either(session, how):
+    code, _, err = lockstitch("mend", "s.jsonl", how, "--report", "report.json", "--force")
+    assert code == 2
+    assert "write nothing, and no report either. Use --dry-run --report -" in err
+    assert names(session) == ["s.jsonl"]
+
+
+def test_a_report_can_go_to_standard_output_alone(session):
+    ran = program("mend", "s.jsonl", "--dry-run", "--report", "-", cwd=session.parent)
+    assert ran.returncode == 0
+    assert [change["code"] for change in json.loads(ran.stdout)["changes"]] == ["LS001", "LS002"]
+    assert b"settled call_a as finished" in ran.stderr
+    assert names(session) == ["s.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-"], ["s.jsonl", "-o", "-"], ["s.jsonl", "-o", "/dev/stdout"]]
+)
+def test_standard_output_gets_the_session_or_the_report_never_both(session, arguments):
+    ran = program("mend", *arguments, "--report", "-", stdin=BROKEN, cwd=session.parent)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert b"Standard output gets the mended session. Name a file for the report." in ran.stderr
+
+
+def test_nothing_is_mended_whose_report_cannot_be_written(session):
+    how = ["--in-place", "--report", "missing/report.json"]
+    code, _, err = lockstitch("mend", "s.jsonl", *how)
+    assert code == 2
+    assert "missing/report.json: cannot be written: No such file or directory." in err
+    assert session.read_bytes() == BROKEN
+    assert names(session) == ["s.jsonl"]
+
+
+@pytest.mark.parametrize("session_is", [BROKEN, WHOLE])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_pipe_with_a_name_is_written_into_and_stays_one(session, session_is, force):
+    session.write_bytes(session_is)
+    pipe = session.with_name("pipe")
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_bytes)
+        code, out, _ = lockstitch("mend", "s.jsonl", "-o", "pipe", *force)
+        came = read.result(timeout=30)
+    assert (code, out.splitlines()[-1]) == (0, "Wrote into pipe.")
+    assert pipe.is_fifo()
+    session.write_bytes(came)
+    assert lockstitch("check", "s.jsonl").code == 0
+
+
+@pytest.mark.parametrize("what", ["-o", "--report"])
+def test_a_device_is_written_into_and_stays_one(session, what):
+    link = session.with_name("null")
+    link.symlink_to("/dev/null")
+    assert lockstitch("mend", "s.jsonl", what, "null", "--force").code == 0
+    assert link.is_symlink()
+    assert link.is_char_device()
+
+
+def test_a_socket_is_refused(session):
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("sock")
+        code, _, err = lockstitch("mend", "s.jsonl", "-o", "sock", "--force")
+    assert code == 2
+    assert "sock: is neither a file nor a pipe. Use - for standard output." in err
+    assert session.with_name("sock").is_socket()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_followed_not_replaced(session, there):
+    target = session.with_name("target.jsonl")
+    if there:
+        target.write_bytes(b"old")
+    link = session.with_name("link.jsonl")
+    link.symlink_to("target.jsonl")
+    assert lockstitch("mend", "s.jsonl", "-o", "link.jsonl", "--force").code == 0
+    assert link.is_symlink()
+    assert lockstitch("check", "target.jsonl").code == 0
+
+
+def test_a_link_that_leads_to_itself_is_refused(session):
+    session.with_name("loop").symlink_to("loop")
+    code, _, err = lockstitch("mend", "s.jsonl", "-o", "loop", "--force")
+    assert code == 2
+    assert "loop: cannot be written: " in err
+    assert session.with_name("loop").is_symlink()
+
+
+def test_a_file_that_is_standard_output_is_written_into(session):
+    out = session.with_name("out.jsonl")
+    with out.open("wb") as stdout:
+        ran = subprocess.run(
+            [PROGRAM, "mend", "s.jsonl", "-o", "/dev/stdout"],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=session.parent,
+            timeout=60,
+            check=False,
+        )
+    assert (ran.returncode, b"settled call_a as finished" in ran.stderr) == (0, True)
+    assert lockstitch("check", "out.jsonl").code == 0

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+from contextlib import redirect_stdout
 
 import pytest
 
+from lockstitch.cli.app import run
 from lockstitch.cli.reporting import FileReport, Row, print_text, printable
 from lockstitch.core.rules import RULES
 from tests.cli.commands import lockstitch
@@ -68,6 +72,34 @@ def test_colours_are_for_terminals_only(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     print_text([FileReport(path="p", rows=[row])], False)
     assert "\x1b[31mLS001\x1b[0m" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", "0"), ("TERM", "dumb")]
+)
+@pytest.mark.parametrize("command", [["check"], ["mend", "--dry-run"], ["mend", "--diff"]])
+def test_somebody_who_wants_no_colours_gets_none(broken, monkeypatch, command, name, value):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "")
+    shown = []
+    for _ in range(2):
+        with redirect_stdout(Terminal()) as out:
+            run([*command, "a,b.jsonl"])
+        shown.append(out.getvalue())
+        monkeypatch.setenv(name, value)
+    assert "\x1b[" in shown[0]
+    assert shown[1] == re.sub(r"\x1b\[\d+m", "", shown[0])
+
+
+def test_what_could_not_be_read_is_told_before_how_to_mend(broken):
+    assert lockstitch("check", ".").out.splitlines()[-1] == (
+        "Found 1 problem in 1 of 1 file (3 records). 1 file could not be read. "
+        "Mend with: lockstitch mend PATH"
+    )
 
 
 def test_a_finding_without_a_line_says_where_it_is():

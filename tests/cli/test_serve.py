@@ -194,6 +194,14 @@ def test_a_key_is_shown_once_and_its_block_makes_it_one(tmp_path):
     assert abs(holder.expires - time.time() - 90 * 86400) < 60
 
 
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_a_key_can_be_added_to_a_file_whose_last_line_has_no_end(tmp_path, last):
+    ran = lockstitch("key", "anna")
+    assert "What standard output got goes into the file of `lockstitch serve --config`." in ran.err
+    assert not ran.err.rstrip().endswith(":")
+    assert tomllib.loads(f"[server]\nport = 8770{last}{ran.out}")["keys"][0]["name"] == "anna"
+
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -14,8 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from lockstitch.core.facts import (
+    START,
+    CallStarted,
+    Ending,
+    ItemCompleted,
+    Mode,
+    RequestPrepared,
+    RequestSent,
+    ResponseEnded,
+    ResponseOpened,
+)
 from lockstitch.core.records import Record
-from lockstitch.facts import CallStarted
 from lockstitch.ledgers import call_settled, item_added
 from lockstitch.store import Journal, open_store
 from lockstitch.store.keys import Key, new_key
@@ -160,6 +170,22 @@ def test_an_export_that_fails_leaves_nothing_and_does_not_overwrite(folder):
     assert not (folder / "out.jsonl").exists()
 
 
+def test_an_export_replaces_no_device_and_no_link_and_never_the_store(folder):
+    stored(a=odd_records())
+    null = folder / "null"
+    null.symlink_to("/dev/null")
+    assert lockstitch("store", "export", URL, "null", "--force").code == 0
+    assert null.is_char_device()
+    (folder / "target.jsonl").write_text("old")
+    (folder / "link.jsonl").symlink_to("target.jsonl")
+    assert lockstitch("store", "export", URL, "link.jsonl", "--force").code == 0
+    assert (folder / "link.jsonl").is_symlink()
+    assert len((folder / "target.jsonl").read_text().splitlines()) > 7
+    code, _, err = lockstitch("store", "export", URL, "./store.db", "--force")
+    assert (code, err) == (2, "lockstitch: ./store.db: is the store itself. Name another file.\n")
+    assert len(content()["a"]) == 7
+
+
 def test_conversations_that_differ_are_named_and_the_exit_code_is_1():
     stored(a=odd_records(), b=odd_records())
     lockstitch("store", "export", URL, "out.jsonl")
@@ -295,13 +321,25 @@ def test_an_encrypted_store_without_its_key_is_told(monkeypatch):
 # --- check store: ------------------------------------------------------------------------------
 
 
-def conversation(name: str, *, started: bool = False, settled: bool = False) -> None:
+def conversation(
+    name: str, *, imported: bool = False, started: bool = False, settled: bool = False
+) -> None:
     """A conversation with one call, which was started or settled, or neither."""
     call = {"type": "function_call", "call_id": f"call_{name}", "name": "f", "arguments": "{}"}
 
     async def work() -> None:
         async with open_store(URL) as store, await Journal.open(store, name) as journal:
-            await journal.append(item_added("Hello"), item_added(call, "import"))
+            await journal.append(item_added("Hello"))
+            if imported:
+                await journal.append(item_added(call, "import"))
+            else:
+                await journal.append(
+                    RequestPrepared(mode=Mode.CHAIN, base=START, covers=2, sent=(2,)),
+                    RequestSent(request=3),
+                    ResponseOpened(request=3, id="resp_1"),
+                    ItemCompleted(request=3, item=json.dumps(call).encode()),
+                    ResponseEnded(request=3, ending=Ending.COMPLETED),
+                )
             (made,) = journal.ledger.unsettled()
             if started:
                 await journal.append(CallStarted(call=made.seq))
@@ -318,15 +356,25 @@ def test_a_store_is_checked_conversation_by_conversation():
     code, out, err = lockstitch("check", f"store:{URL}")
     assert (code, err) == (1, "")
     assert out.splitlines() == [
-        f"store:{URL}#begun: LS001 call_begun (f) has no output [entry 3]",
-        f"store:{URL}#broken: LS001 call_broken (f) has no output; it was never started [entry 3]",
-        "Found 2 problems in 2 of 3 conversations (11 records).",
+        f"store:{URL}#begun: LS001 call_begun (f) has no output [entry 6]",
+        f"store:{URL}#broken: LS001 call_broken (f) has no output; it was never started [entry 6]",
+        "Found 2 problems in 2 of 3 conversations (23 records).",
     ]
+
+
+def test_nobody_says_that_a_call_that_was_brought_along_was_never_started():
+    """Whoever had it before may have run it."""
+    conversation("brought", imported=True)
+    code, out, _ = lockstitch("check", f"store:{URL}")
+    assert code == 1
+    assert out.splitlines()[0] == (
+        f"store:{URL}#brought: LS001 call_brought (f) has no output [entry 3]"
+    )
 
 
 def test_a_whole_store_is_clean():
     conversation("a", settled=True)
-    assert lockstitch("check", f"store:{URL}") == (0, "All clean: 1 conversation, 4 records.\n", "")
+    assert lockstitch("check", f"store:{URL}") == (0, "All clean: 1 conversation, 8 records.\n", "")
 
 
 def test_rules_may_be_chosen_for_a_store_too():
@@ -343,7 +391,7 @@ def test_files_and_stores_are_checked_together(folder):
     (folder / "history.jsonl").write_text('{"role":"user","content":"Hello"}\n')
     code, out, _ = lockstitch("check", "history.jsonl", f"store:{URL}")
     assert code == 1
-    assert out.splitlines()[-1] == "Found 1 problem in 1 of 2 files (4 records)."
+    assert out.splitlines()[-1] == "Found 1 problem in 1 of 2 files (8 records)."
 
 
 def test_an_empty_store_has_nothing_wrong():
@@ -364,6 +412,24 @@ def test_a_store_that_cannot_be_opened_is_told():
     ran = lockstitch("check", "store:sqlite:///typo.db")
     assert ran.code == 2
     assert "There is no store at sqlite:///typo.db" in ran.err
+
+
+def test_a_store_that_may_not_be_looked_at_is_told():
+    url = f"sqlite:///{'x' * 300}"
+    for ran in (lockstitch("check", f"store:{url}"), lockstitch("store", "stats", url)):
+        assert ran.code == 2
+        assert f"{url} cannot be opened: File name too long. Look at the path" in ran.err
+
+
+def test_the_file_of_a_store_is_no_session_and_who_names_it_is_told_what_to_name(folder):
+    conversation("broken")
+    code, _, err = lockstitch("check", "store.db")
+    assert code == 2
+    assert err == (
+        "lockstitch: store.db: is a store of Lockstitch, not a session. "
+        "Check what it holds: lockstitch check store:sqlite:///store.db\n"
+    )
+    assert lockstitch("check", ".").code == 2  # in a folder it is passed over, and nothing is left
 
 
 # --- stopping ----------------------------------------------------------------------------------

@@ -192,3 +192,31 @@ def test_a_dialect_is_found_by_its_name(name):
 def test_a_name_that_is_none_is_answered_with_those_there_are(name):
     with pytest.raises(UnknownDialect, match="responses, chat, messages, realtime"):
         by_name(name)
+
+
+@pytest.mark.parametrize("named", sorted(DIALECTS))
+def test_a_dialect_that_is_given_counts_where_the_items_do_not_tell(named):
+    assert detect(TEXT, by_name(named)) is by_name(named)
+    assert detect([], by_name(named)) is by_name(named)
+
+
+@pytest.mark.parametrize("named", sorted(DIALECTS))
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ({"role": "assistant", "tool_calls": []}, "chat"),
+        ({"role": "user", "content": [{"type": "tool_result"}]}, "messages"),
+        ({"type": "custom_tool_call", "call_id": "c"}, "responses"),
+        ({"type": "reasoning", "id": "r"}, "responses"),
+        ({"object": "realtime.item", "type": "function_call"}, "realtime"),
+    ],
+)
+def test_a_dialect_that_is_given_does_not_outweigh_an_item_that_tells(named, item, told):
+    assert detect([*TEXT, item], by_name(named)).name == told
+
+
+def test_what_both_write_alike_is_realtime_if_that_is_given():
+    assert detect([*TEXT, FUNCTION_CALL]).name == "responses"
+    assert detect([*TEXT, FUNCTION_CALL], by_name("realtime")).name == "realtime"
+    told = [*TEXT, FUNCTION_CALL, {"type": "reasoning", "id": "r"}]
+    assert detect(told, by_name("realtime")).name == "responses"

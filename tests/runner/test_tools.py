@@ -162,9 +162,9 @@ def test_a_tool_cannot_be_made_twice():
 
 
 def test_an_effect_or_a_kind_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="'twice' is not a valid Effect"):
+    with pytest.raises(NotATool, match="Choose one of: 'read', 'idempotent', 'once'"):
         tool(effect="twice")(book)
-    with pytest.raises(ValueError, match="'raw' is not a valid Kind"):
+    with pytest.raises(NotATool, match="There is no kind 'raw'"):
         tool(kind="raw")(book)
 
 

@@ -14,7 +14,7 @@ from lockstitch.sessions.errors import CannotRead, NotASession
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
 from tests.generated import HISTORIES, dialects_and_histories, examples
-from tests.sessions.written import findings, mend, messages, written
+from tests.sessions.written import findings, mend, messages, told_in, written
 
 CALL = {"type": "function_call", "call_id": "call_a", "name": "f", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_a", "output": "1"}
@@ -142,7 +142,7 @@ def test_any_mended_document_checks_clean_and_equals_what_the_library_mends(
     once = mend(source, dialect=dialect)
     assert findings(source, dialect=dialect) == []
     assert mend(Source(source.path), dialect=dialect) == once
-    assert json.loads(once) == list(lockstitch.mend(history, dialect=dialect))
+    assert json.loads(once) == list(lockstitch.mend(history, dialect=told_in(history, dialect)))
 
 
 @pytest.mark.parametrize("dialect", sorted(HISTORIES))

@@ -56,6 +56,31 @@ def test_the_mode_of_a_file_is_kept(tmp_path):
     assert source.path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_session_that_root_mends_in_place_still_belongs_to_its_owner(tmp_path, mode):
+    source = written(tmp_path / "r.jsonl", BROKEN)
+    os.chown(source.path, 12345, 54321)
+    source.path.chmod(mode)
+    with mended(source, beside=tmp_path) as ready:
+        kept = put_in_place(ready, source.path, backup=True)
+    for path in (source.path, kept):
+        there = path.stat()
+        assert (there.st_uid, there.st_gid, there.st_mode & 0o777) == (12345, 54321, mode)
+    assert source.path.read_bytes() != kept.read_bytes()
+
+
+def test_whoever_may_not_give_files_away_mends_all_the_same(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.chown", refuse)
+    source = written(tmp_path / "r.jsonl", BROKEN)
+    with mended(source, beside=tmp_path) as ready:
+        put_in_place(ready, source.path, backup=True)
+    assert findings(Source(source.path)) == []
+
+
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
     source = written(tmp_path / "r.jsonl", BROKEN)
     with mended(source, beside=tmp_path) as ready:
@@ -151,6 +176,7 @@ class Faults:
         (os, "replace"),
         (os, "fsync"),
         (os, "open"),
+        (os, "chown"),
         (shutil, "copy2"),
         (shutil, "copystat"),
         (files.tempfile, "mkdtemp"),

@@ -12,7 +12,16 @@ from lockstitch.core import seen
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
 from tests.generated import dialects_and_histories, examples
-from tests.sessions.written import COMPRESSIONS, findings, jsonl, mend, messages, records, written
+from tests.sessions.written import (
+    COMPRESSIONS,
+    findings,
+    jsonl,
+    mend,
+    messages,
+    records,
+    told_in,
+    written,
+)
 
 CHAT_CALL = {"id": "call_a", "type": "function", "function": {"name": "book", "arguments": "{}"}}
 CHAT = [
@@ -93,7 +102,7 @@ def test_any_mended_lines_check_clean_and_equal_what_the_library_mends(tmp_path_
     once = mend(source, dialect=dialect)
     assert findings(source, dialect=dialect) == []
     assert mend(Source(source.path), dialect=dialect) == once
-    assert records(once) == list(lockstitch.mend(whole, dialect=dialect))
+    assert records(once) == list(lockstitch.mend(whole, dialect=told_in(whole, dialect)))
 
 
 def test_the_dialect_is_told_by_the_first_line_that_tells(tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstitch.sessions import splitting
+from lockstitch.sessions.errors import CannotRead
 from lockstitch.sessions.splitting import Element, Field, Splitter, Text
 
 values = st.recursive(
@@ -51,6 +52,16 @@ def test_pieces_joined_are_the_document_again(elements, fields, indent, read, as
         assert [json.loads(p.text) for p in pieces if isinstance(p, Element)] == elements
         if isinstance(document, dict):
             assert {p.name: p.value for p in pieces if isinstance(p, Field)} == fields
+
+
+@pytest.mark.parametrize("read", [1, 7, 1 << 20])
+@pytest.mark.parametrize("item", [f'"{98 * "x"}"', f'"{49 * "é"}"', f'{{"a":"{92 * "x"}"}}'])
+def test_an_item_may_have_as_many_bytes_as_a_line_and_no_more(read, item, monkeypatch):
+    monkeypatch.setattr(splitting, "LONGEST_LINE_BYTES", 100)
+    text = f"[1, {item}, 2]"
+    assert joined(split(text, read)) == text
+    with pytest.raises(CannotRead, match="has an item longer than 0 MiB"):
+        split(text.replace(item, item.replace('"', '"x', 1)), read)
 
 
 def test_elements_know_their_line():

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from lockstitch.dialects import by_name, detect
 from lockstitch.sessions.files import check_file, mended, put_in_place
 from lockstitch.sessions.source import Source
 
@@ -49,6 +50,11 @@ def mend(source: Source, **options) -> bytes:
         if ready.path is not None:
             put_in_place(ready, source.path, backup=False)
     return source.path.read_bytes()
+
+
+def told_in(history, dialect: str) -> str:
+    """The dialect that a file of these items is read in, if this one is given."""
+    return detect(history, by_name(dialect)).name
 
 
 def records(content: bytes) -> list[dict]:

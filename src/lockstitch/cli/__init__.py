@@ -7,8 +7,10 @@ import sys
 
 def main() -> None:
     """Run the command line; the exit code says how it went."""
-    from lockstitch.cli.app import run
-
+    try:
+        from lockstitch.cli.app import run
+    except KeyboardInterrupt:  # from then on `run` takes care of it
+        sys.exit(130)
     sys.exit(run())
 
 

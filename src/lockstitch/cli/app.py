@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -130,10 +131,15 @@ def mend(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite OUT, or the report, if it exists.")
+    ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Also write what was done, with all that was removed, as JSON."),
+        typer.Option(
+            help="Also write what was done, with all that was removed, as JSON; - is standard"
+            " output, and the only place with --dry-run."
+        ),
     ] = None,
     keep: Annotated[
         Keep, typer.Option(help="Which of two outputs of one call stays.")
@@ -270,6 +276,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run a command; errors that are meant for people are printed, not raised."""
     try:
         result: Any = app(arguments, standalone_mode=False)
+        sys.stdout.flush()  # here, where it can still be told that nothing could be written
     except LockstitchError as error:
         typer.echo(f"lockstitch: {error}", err=True)
         return TROUBLE
@@ -279,7 +286,7 @@ def run(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough (`| head`).
-        sys.stderr.close()
+        let_go(sys.stdout)
         return TROUBLE
     except Exception as error:
         shown = getattr(error, "show", None)
@@ -288,10 +295,32 @@ def run(arguments: list[str] | None = None) -> int:
             return int(getattr(error, "exit_code", TROUBLE))
         if os.environ.get("LOCKSTITCH_DEBUG"):
             raise
-        typer.echo(
-            f"lockstitch: a fault of its own, {type(error).__name__}: {error}. Nothing was"
-            " changed. Please report it, with what LOCKSTITCH_DEBUG=1 shows.",
-            err=True,
-        )
+        typer.echo(f"lockstitch: {_trouble(error)}", err=True)
         return TROUBLE
     return result if isinstance(result, int) else CLEAN
+
+
+def _trouble(error: Exception) -> str:
+    """What to say of an error that nobody saw coming."""
+    if isinstance(error, OSError):
+        if error.filename is not None:
+            return f"{os.fsdecode(error.filename)}: {error.strerror}."
+        if error.errno in _NOT_WRITTEN:
+            let_go(sys.stdout)
+            return f"Standard output cannot be written: {error.strerror}."
+    return (
+        f"a fault of its own, {type(error).__name__}: {error}. Nothing was changed. Please report"
+        " it, with what LOCKSTITCH_DEBUG=1 shows."
+    )
+
+
+_NOT_WRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What a write can end in. Whoever writes a file tells which; `print` alone does not."""
+
+
+def let_go(stream: TextIO) -> None:
+    """What is still to be written goes nowhere: Python would try once more at the end, and say that
+    it failed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -23,6 +23,7 @@ from lockstitch.cli.chat_lines import Lines
 from lockstitch.cli.chat_screen import Screen
 from lockstitch.cli.chat_tools import Toolbox
 from lockstitch.cli.missing_parts import needs
+from lockstitch.cli.runner_commands import MODEL, ModeName
 from lockstitch.core.calls import Life
 from lockstitch.core.continuation import Reason, Refuse
 from lockstitch.ledgers import Ledger
@@ -32,6 +33,7 @@ from lockstitch.store.data_folder import data_folder, made
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import CLAIM_SECONDS, Journal
 from lockstitch.store.opening import open_store
+from lockstitch.store.urls import public_url
 
 GRACE_SECONDS: Final = 2.0
 """What a tool gets to end by itself when somebody presses Ctrl-C and looks on."""
@@ -79,7 +81,9 @@ async def _chat(options: Options, tools: Toolbox) -> int:
         )
         await stack.enter_async_context(runner)
         chat = Chat(runner, thread, tools, screen, Lines(sys.stdin.fileno() if sys.stdin else -1))
-        return await chat.run(goes_on=goes_on)
+        code = await chat.run(goes_on=goes_on)
+        screen.note(_how_to_go_on(options, thread))
+        return code
 
 
 class Chat:
@@ -113,7 +117,6 @@ class Chat:
                 print(f"lockstitch: {failed}", file=sys.stderr, flush=True)
                 code = TROUBLE
             goes_on, message = False, await self._message()
-        self._screen.note(f"To go on: lockstitch chat {shlex.quote(self._thread)}")
         return INTERRUPTED if self._leaving else code
 
     async def _until_said(self, message: str | None) -> None:
@@ -203,6 +206,24 @@ class Chat:
         self._lines.end()
         if self._turn is not None and not self._stopping:
             self._stop()
+
+
+def _how_to_go_on(options: Options, thread: str) -> str:
+    """The command that goes on with this thread, where it is and as it was asked."""
+    if options.store is not None and options.store.startswith("memory:"):
+        return "The thread was kept in memory, and is gone."
+    words = ["lockstitch", "chat", thread]
+    if options.store is not None:
+        # A password is not shown, and without it the command would lead elsewhere.
+        secret = public_url(options.store) != options.store
+        words += ["--store", "URL" if secret else options.store]
+    if options.base_url is not None and options.base_url != os.environ.get("OPENAI_BASE_URL"):
+        words += ["--base-url", public_url(options.base_url)]
+    if options.model != MODEL:
+        words += ["--model", options.model]
+    if options.mode != ModeName.chain:
+        words += ["--mode", options.mode]
+    return f"To go on: {shlex.join(words)}"
 
 
 async def _goes_on(store: Store, thread: str, mode: str, screen: Screen) -> bool:

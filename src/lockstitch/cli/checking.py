@@ -69,9 +69,19 @@ def run(paths: list[str], options: Options) -> int:
         return CLEAN  # a store without conversations
     if any(report.error for report in shown) or not shown:
         if not shown:
-            print("lockstitch: no session files found.", file=sys.stderr)
+            print(f"lockstitch: {_nothing_in(paths)}", file=sys.stderr)
         return TROUBLE
     return FINDINGS if any(report.rows for report in shown) else CLEAN
+
+
+def _nothing_in(folders: Iterable[str]) -> str:
+    where = ", ".join(map(reporting.printable, folders))
+    names = ", ".join(f"*{suffix}" for suffix in sorted(SESSION_SUFFIXES))
+    packed = " or ".join(sorted(COMPRESSED_SUFFIXES))
+    return (
+        f"{where}: no session files found. In a folder, {names} are looked at, also with {packed}"
+        " behind it. Name a file to have it read, whatever its name is."
+    )
 
 
 def _know_codes(codes: Iterable[str]) -> None:
@@ -92,7 +102,7 @@ def _targets(paths: list[str], stack: ExitStack) -> tuple[list[_Target], list[Fi
             targets.append(_Target(source.path, source.name, named=True))
             continue
         path = Path(given)
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike `Path.is_dir`, it never raises: reading the file does
             targets += _walk(path, failed)
         else:
             targets.append(_Target(path, given, named=True))

@@ -1,18 +1,22 @@
 """`lockstitch check store:URL`: every conversation of a store, rebuilt from its facts and checked.
 
-Memory holds one conversation at a time."""
+What a gateway wrote is judged elsewhere (`checking_exchanges`). Memory holds one conversation at a
+time, and the calls that its exchanges leave open."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
+from lockstitch.cli.checking_exchanges import GatewayChecks
 from lockstitch.cli.reporting import STORE, FileReport, Row
 from lockstitch.core import records
 from lockstitch.core.arranging import history
-from lockstitch.core.calls import Life
+from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import LockstitchError
-from lockstitch.core.facts import Seq
+from lockstitch.core.exchanges import Exchange
+from lockstitch.core.facts import AnyFact, Seq
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.links import Adoption, back
@@ -39,29 +43,38 @@ async def _check_store(url: str, anchored: bool) -> list[FileReport]:
     try:
         async with open_store(url, create=False) as store:
             shown = f"{SCHEME}{store.url}"
+            gateway = GatewayChecks(partial(_facts, store))
             async for summary in store.conversations():
-                report = await _check_conversation(store, summary.conversation, anchored)
+                report = await _check_conversation(store, gateway, summary.conversation, anchored)
                 reports.append(report)
     except StoreError as error:
         reports.append(FileReport(path=shown, format=STORE, error=str(error)))
     return reports
 
 
-async def _check_conversation(store: Store, conversation: str, anchored: bool) -> FileReport:
+async def _facts(store: Store, conversation: str) -> list[AnyFact]:
+    return [
+        records.decoded(checked_plain(record, conversation, store.url))
+        async for record in store.read(conversation)
+    ]
+
+
+async def _check_conversation(
+    store: Store, gateway: GatewayChecks, conversation: str, anchored: bool
+) -> FileReport:
     path = f"{SCHEME}{store.url}#{conversation}"
     try:
-        facts = [
-            records.decoded(checked_plain(record, conversation, store.url))
-            async for record in store.read(conversation)
-        ]
+        facts = await _facts(store, conversation)
         if not facts:
             return FileReport(path=path, format=STORE)
         ledger = Ledger.rebuilt(facts)
+        rows = await gateway.rows(conversation, facts, anchored=anchored)
     except StoreError:
         raise  # the next conversation would have the same trouble
     except LockstitchError as error:
         return FileReport(path=path, format=STORE, error=f"{path}: {error}")
-    rows = _rows(ledger, anchored)
+    if rows is None:
+        rows = _rows(ledger, anchored)
     return FileReport(path=path, format=STORE, records=len(facts), rows=rows)
 
 
@@ -89,11 +102,18 @@ def _row(finding: Finding, entries: Sequence[Seq]) -> Row:
 
 
 def _evidence(ledger: Ledger) -> dict[str, Evidence]:
-    """What the ledger knows of calls that have no output: which were never started."""
+    """What the ledger knows of calls that have no output: which were never started.
+
+    Of a call that was brought along it knows nothing: whoever had it before may have run it."""
     waiting = [call for call in ledger.calls.values() if call.output is None]
-    started = {call.item.key for call in waiting if call.life is Life.STARTED}
+    unknown = {call.item.key for call in waiting if not _never_started(ledger, call)}
     return {
         call.item.key: Evidence(Outcome.NEVER_STARTED, "was never started")
         for call in waiting
-        if call.item.key is not None and call.item.key not in started
+        if call.item.key is not None and call.item.key not in unknown
     }
+
+
+def _never_started(ledger: Ledger, call: Call) -> bool:
+    made_here = isinstance(ledger.links[call.link], Exchange)
+    return made_here and call.life is Life.ANNOUNCED and not call.by_server

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TextIO
 
 from lockstitch.cli.app import CLEAN, FINDINGS
+from lockstitch.cli.places import STANDARD_OUTPUT, Kind, Place, place, prepared, writing_into
 from lockstitch.cli.reporting import printable, styled
 from lockstitch.core.mending import Policy
 from lockstitch.sessions.errors import CannotWrite
-from lockstitch.sessions.files import Mending, mended, put_in_place
+from lockstitch.sessions.files import Mending, backup_path, mended, put_in_place
 from lockstitch.sessions.model import Change
-from lockstitch.sessions.source import Source, standard_input
+from lockstitch.sessions.source import Source, companions, standard_input
 
 SHOWN_CHARACTERS = 120
 """How much of a removed record is shown; --diff and --report have all of it."""
@@ -35,55 +36,61 @@ class Options:
     dialect: str | None = None
     anchored: bool = False
 
+    @property
+    def writes(self) -> bool:
+        """Is a session written, and not only told what it would be?"""
+        return not (self.diff or self.dry_run)
+
 
 def run(given: str, options: Options) -> int:
     """Mend and report; the exit code."""
     piped = given == "-"
-    to_stdout = str(options.out) == "-" if options.out is not None else piped
-    said = sys.stderr if to_stdout else sys.stdout
     with ExitStack() as stack:
         source = stack.enter_context(standard_input()) if piped else Source(Path(given), name=given)
         target = _target(source, options, piped)
-        scratch = target is None or options.diff or options.dry_run
-        beside = Path(tempfile.gettempdir()) if scratch or target is None else target.parent
+        report = _report_place(source, target, options)
+        to_stdout = target.is_stdout and options.writes
+        said = sys.stderr if to_stdout or (report and report.is_stdout) else sys.stdout
+        scratch = target.is_stdout or target.is_node or not options.writes
         ready = stack.enter_context(
             mended(
                 source,
-                beside=beside,
+                beside=Path(tempfile.gettempdir()) if scratch else target.path.parent,
                 policy=options.policy,
                 dialect=options.dialect,
                 anchored=options.anchored,
             )
         )
         if options.diff:
-            _print_diff(source.name, str(target or "<stdout>"), ready.changes)
+            _print_diff(source.name, _shown(target), ready.changes)
         else:
             _print_changes(source.name, ready, said)
-        if options.report is not None:
-            _write_report(options.report, source.name, ready)
-        if not (options.diff or options.dry_run):
+        put_report = None
+        if report is not None:
+            # Before the session is: nothing is mended without the report that was asked for.
+            put_report = stack.enter_context(prepared(report, _told(source.name, ready)))
+        if options.writes:
             _deliver(ready, target, options, said)
+        if put_report is not None:
+            put_report()
     return FINDINGS if ready.left is not None and ready.left.findings() else CLEAN
 
 
-def _target(source: Source, options: Options, piped: bool) -> Path | None:
-    """Where the copy goes; None for standard output."""
+def _target(source: Source, options: Options, piped: bool) -> Place:
+    """Where the copy goes."""
     if options.in_place:
         if piped:
             raise CannotWrite("Standard input cannot be mended in place. Name a file, or use -o.")
-        return source.path.resolve()
+        return Place(source.name, source.path.resolve(), Kind.FILE)
     if options.out is not None:
-        target = None if str(options.out) == "-" else options.out
-    elif piped:
-        target = None
+        target = place(str(options.out))
     else:
-        target = _beside(source.path)
-    wanted = not (options.diff or options.dry_run)
-    if wanted and target is not None and target.exists():
-        if target.resolve() == source.path.resolve():
-            raise CannotWrite(f"{target}: is the file itself. Use --in-place: it keeps a backup.")
+        target = place(STANDARD_OUTPUT if piped else str(_beside(source.path)))
+    if options.writes:
+        itself = [source.path, *companions(source.path)]
+        target.refuse(itself, "the file itself", "Use --in-place: it keeps a backup.")
         if not options.force:
-            raise CannotWrite(f"{target}: exists already. Use --force to overwrite it, or -o.")
+            target.refuse_taken()
     return target
 
 
@@ -93,22 +100,50 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".mended")
 
 
-def _deliver(ready: Mending, target: Path | None, options: Options, said: TextIO) -> None:
-    if target is None:
+def _report_place(source: Source, target: Place, options: Options) -> Place | None:
+    """Where the report goes. It is written over nothing that this mending reads or writes."""
+    if options.report is None:
+        return None
+    report = place(str(options.report))
+    if report.is_stdout:
+        if options.diff or (options.writes and target.is_stdout):
+            what = "the diff" if options.diff else "the mended session"
+            raise CannotWrite(f"Standard output gets {what}. Name a file for the report.")
+        return report
+    if not options.writes:
+        raise CannotWrite(
+            f"{report.name}: --diff and --dry-run write nothing, and no report either. Use "
+            "--dry-run --report - for a report on standard output."
+        )
+    itself = [source.path, *companions(source.path)]
+    report.refuse(itself, "the session itself", "Name another place for the report.")
+    written = [target.path, *([backup_path(target.path)] if options.in_place else ())]
+    report.refuse(written, "where the session goes", "Name another place for the report.")
+    if not options.force:
+        report.refuse_taken()
+    return report
+
+
+def _shown(target: Place) -> str:
+    return "<stdout>" if target.is_stdout else target.name
+
+
+def _deliver(ready: Mending, target: Place, options: Options, said: TextIO) -> None:
+    if target.is_stdout or target.is_node:
         made = ready.path if ready.path is not None else ready.source.path
-        with made.open("rb") as mended_copy:
-            shutil.copyfileobj(mended_copy, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        with made.open("rb") as mended_copy, writing_into(target) as out:
+            shutil.copyfileobj(mended_copy, out)
+        if target.is_node:
+            print(f"Wrote into {printable(target.name)}.", file=said)
         return
     if ready.path is None:
         if options.out is not None:
-            put_in_place(ready, target, backup=False)
-            print(f"Wrote {printable(str(target))}, unchanged.", file=said)
+            put_in_place(ready, target.path, backup=False)
+            print(f"Wrote {printable(target.name)}, unchanged.", file=said)
         return
-    backup = put_in_place(ready, target, backup=options.in_place)
-    wrote = printable(ready.source.name if options.in_place else str(target))
+    backup = put_in_place(ready, target.path, backup=options.in_place)
     kept = f"; the original is {printable(backup.name)} beside it" if backup else ""
-    print(f"Wrote {wrote}{kept}.", file=said)
+    print(f"Wrote {printable(target.name)}{kept}.", file=said)
 
 
 def _print_changes(name: str, ready: Mending, out: TextIO) -> None:
@@ -147,7 +182,7 @@ def _print_diff(name: str, target: str, changes: list[Change]) -> None:
                 print(style.green("+" + printable(line)))
 
 
-def _write_report(path: Path, name: str, ready: Mending) -> None:
+def _told(name: str, ready: Mending) -> bytes:
     """Everything that was done, and everything that was removed, in full."""
     changes = [
         {
@@ -161,7 +196,4 @@ def _write_report(path: Path, name: str, ready: Mending) -> None:
         }
         for change in ready.changes
     ]
-    try:
-        path.write_text(json.dumps({"file": name, "changes": changes}, indent=2) + "\n")
-    except OSError as error:
-        raise CannotWrite(f"{path}: cannot be written: {error.strerror}.") from error
+    return json.dumps({"file": name, "changes": changes}, indent=2).encode() + b"\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -55,7 +56,7 @@ def printable(text: str) -> str:
 
 
 def print_text(reports: list[FileReport], statistics: bool) -> None:
-    style = _Style(sys.stdout.isatty())
+    style = styled(sys.stdout)
     for report in reports:
         for row in report.rows:
             line = f":{row.line}" if row.line is not None else ""
@@ -83,15 +84,17 @@ def _summary(reports: list[FileReport]) -> str:
     records = sum(report.records for report in reports)
     noun = "conversation" if all(report.format == STORE for report in reports) else "file"
     if found:
-        text = f"Found {_many(found, 'problem')} in {broken} of {_many(read, noun)}"
-        text += f" ({_many(records, 'record')})."
-        if any(report.rows and report.format != STORE for report in reports):
-            text += " Mend with: lockstitch mend PATH"
+        said = [f"Found {_many(found, 'problem')} in {broken} of {_many(read, noun)}"]
+        said[0] += f" ({_many(records, 'record')})."
     elif read:
-        text = f"All clean: {_many(read, noun)}, {_many(records, 'record')}."
+        said = [f"All clean: {_many(read, noun)}, {_many(records, 'record')}."]
     else:
-        text = "Nothing was checked."
-    return text + (f" {_many(unread, noun)} could not be read." if unread else "")
+        said = ["Nothing was checked."]
+    if unread:
+        said.append(f"{_many(unread, noun)} could not be read.")
+    if any(report.rows and report.format != STORE for report in reports):
+        said.append("Mend with: lockstitch mend PATH")  # last: no full stop behind a command
+    return " ".join(said)
 
 
 def _many(count: int, noun: str) -> str:
@@ -207,5 +210,8 @@ class _Style:
 
 
 def styled(stream: Any) -> _Style:
-    """Colours for a stream, if it is a terminal."""
-    return _Style(stream.isatty())
+    """Colours for a stream, if it is a terminal that can show them and nobody said no.
+
+    https://no-color.org: "when present and not an empty string (regardless of its value)"."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _Style(wanted and stream.isatty())

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import typer
 
 from lockstitch.cli.store_commands import Output, Said
+
+MODEL: Final = "gpt-5.5"
+"""The model that a chat asks, if nobody says which."""
 
 
 class ModeName(StrEnum):
@@ -22,7 +26,7 @@ def chat(
         str | None,
         typer.Argument(help="The thread to go on with; default: a new one.", show_default=False),
     ] = None,
-    model: Annotated[str, typer.Option(help="Which model to ask.")] = "gpt-5.5",
+    model: Annotated[str, typer.Option(help="Which model to ask.")] = MODEL,
     store: Annotated[
         str | None,
         typer.Option(
@@ -60,6 +64,11 @@ def chat(
     OPENAI_API_KEY; without a key and a base URL it talks to an emulator. Input that is no terminal
     is read as one message, or one answer, in each line. Ctrl-C stops a turn, and once more, the
     chat."""
+    if base_url is not None and not _is_address(base_url):
+        raise typer.BadParameter(
+            "--base-url (OPENAI_BASE_URL) must begin with http:// or https:// and a host, such as"
+            " https://api.openai.com/v1"
+        )
     from lockstitch.cli.chatting import Options, run
 
     options = Options(
@@ -71,6 +80,14 @@ def chat(
         yes_to=tuple(name.strip() for one in yes_to or () for name in one.split(",")),
     )
     raise typer.Exit(run(options))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that are not closed
+        return False
 
 
 def demo(

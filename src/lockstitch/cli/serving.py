@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -145,9 +146,11 @@ def make_key(
         raise typer.BadParameter(f"NAME {NAME_SAYS}, and begin with a letter or a digit.")
     ends = None if expires is None else _moment(expires, datetime.now(UTC))
     key = new_key()
+    block_is = "This goes" if sys.stdout.isatty() else "What standard output got goes"
     typer.echo(
         f"The key of {name}, which is shown this once:\n\n    {key}\n\nIt is what a client of the"
-        " gateway has as its API key. This goes into the file of `lockstitch serve --config`:\n",
+        f" gateway has as its API key. {block_is} into the file of `lockstitch serve --config`"
+        f"{':' if sys.stdout.isatty() else '.'}",
         err=True,
     )
     block = ["[[keys]]", f'name = "{name}"', f'hash = "{hash_of(key)}"']
@@ -157,7 +160,8 @@ def make_key(
         block.append(f"requests_per_minute = {requests_per_minute}")
     if concurrent is not None:
         block.append(f"concurrent = {concurrent}")
-    typer.echo("\n".join(block))
+    # A line of its own, also behind a file whose last line has no end.
+    typer.echo("\n" + "\n".join(block))
     return CLEAN
 
 

@@ -50,8 +50,7 @@ def export(
     """Write all that a store holds as JSONL, in plain text, also if the store is encrypted."""
     from lockstitch.cli import storing
 
-    target = None if file == "-" else Path(file)
-    raise typer.Exit(storing.export(url, target, tuple(conversation or ()), force=force))
+    raise typer.Exit(storing.export(url, file, tuple(conversation or ()), force=force))
 
 
 @store.command("import")

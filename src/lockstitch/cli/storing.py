@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import typer
 
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
+from lockstitch.cli.places import Kind, place, writing_into
 from lockstitch.cli.reporting import printable
 from lockstitch.core.errors import LockstitchError
 from lockstitch.sessions.source import Source, standard_input
@@ -57,7 +58,7 @@ def stats(url: str, output: str) -> int:
     return _run(work())
 
 
-def export(url: str, target: Path | None, conversations: tuple[str, ...], *, force: bool) -> int:
+def export(url: str, file: str, conversations: tuple[str, ...], *, force: bool) -> int:
     async def work(file: BinaryIO) -> int:
         async with open_store(url, create=False) as store:
             total = (await store.stats()).records if not conversations else None
@@ -65,15 +66,16 @@ def export(url: str, target: Path | None, conversations: tuple[str, ...], *, for
                 wanted = conversations or None
                 done = await export_store(store, file, conversations=wanted, advance=advance)
         said = f"{_many(done.conversations, 'conversation')}, {_many(done.records, 'record')}."
-        print(f"Exported {said}", file=sys.stderr if target is None else sys.stdout)
+        print(f"Exported {said}", file=sys.stderr if target.is_stdout else sys.stdout)
         return CLEAN
 
-    if target is None:
-        code = _run(work(sys.stdout.buffer))
-        sys.stdout.buffer.flush()
-        return code
-    with _beside(target, force=force) as file:
-        return _run(work(file))
+    target = place(file)
+    target.refuse([Path(url.removeprefix("sqlite:///"))], "the store itself", "Name another file.")
+    if target.kind is Kind.FILE and not force:
+        raise CannotWrite(f"{target.name} exists. Choose another name, or say --force.")
+    into = target.is_stdout or target.is_node
+    with writing_into(target) if into else _beside(target.path) as stream:
+        return _run(work(stream))
 
 
 def import_(url: str, path: Path | None, output: str) -> int:
@@ -231,11 +233,9 @@ def _progress(what: str, total: int | None) -> Iterator[Advance | None]:
 
 
 @contextmanager
-def _beside(target: Path, *, force: bool) -> Iterator[BinaryIO]:
+def _beside(target: Path) -> Iterator[BinaryIO]:
     """A new file beside the target, which takes its place when all went well. What is exported may
     be what an encrypted store hides, so nobody else may read it."""
-    if target.exists() and not force:
-        raise CannotWrite(f"{target} exists. Choose another name, or say --force.")
     scratch = None
     try:
         # As `mkstemp` makes it: for its owner alone.

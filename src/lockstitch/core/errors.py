@@ -18,6 +18,10 @@ class UnknownDialect(LockstitchError):
     """The caller named a dialect that does not exist, or none could be told from the items."""
 
 
+class UnknownPolicy(LockstitchError):
+    """The caller asked for a way of mending that does not exist."""
+
+
 class CannotMend(LockstitchError):
     """Mending did not reach a history that checks clean; nothing was changed."""
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from lockstitch.core import rules
+from lockstitch.core.errors import UnknownPolicy
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
@@ -34,6 +35,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Move an output to where its call wants it."""
     keep: Literal["first", "last"] = "first"
     """Which of two outputs of one call stays."""
+
+    def __post_init__(self) -> None:
+        if self.keep not in {"first", "last"}:
+            raise UnknownPolicy(f"keep is {self.keep!r}. Choose one of: 'first', 'last'.")
 
 
 class Settle(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from lockstitch.core import families
 from lockstitch.core.errors import UnknownDialect
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.chat import Chat
@@ -22,6 +23,16 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "realtime": Realtime(),
 }
 
+_REALTIME: Final = DIALECTS["realtime"]
+_REALTIME_TYPES: Final = frozenset(
+    {
+        "message",
+        "mcp_call",
+        "mcp_list_tools",
+        *(family.call_type for family in families.REALTIME_FAMILIES),
+        *(family.output_type for family in families.REALTIME_FAMILIES),
+    }
+)
 _CHAT_ROLES: Final = frozenset({"tool", "function"})
 _CHAT_PARTS: Final = frozenset({"image_url", "input_audio", "refusal"})
 _MESSAGES_BLOCKS: Final = frozenset(
@@ -74,13 +85,19 @@ def _part_types(content: object) -> set[str]:
     return {kind for kind in kinds if isinstance(kind, str)}
 
 
-def detect(history: Iterable[object]) -> Dialect:
-    """The dialect of a history; where nothing tells, one that finds nothing wrong with text."""
+def detect(history: Iterable[object], otherwise: Dialect | None = None) -> Dialect:
+    """The dialect of a history. Where nothing tells: ``otherwise``, or one that finds nothing
+    wrong with text."""
     saw_role = False
     for wire in history:
         if isinstance(wire, Mapping):
             name = sign(wire)
-            if name is not None:
+            if name is not None and not (otherwise is _REALTIME and _in_realtime_too(name, wire)):
                 return DIALECTS[name]
             saw_role = saw_role or "role" in wire
-    return DIALECTS["chat" if saw_role else "responses"]
+    return otherwise or DIALECTS["chat" if saw_role else "responses"]
+
+
+def _in_realtime_too(name: str, wire: Mapping[str, Any]) -> bool:
+    """Without its `object` field, a realtime item looks like a Responses item of the same type."""
+    return name == "responses" and wire.get("type") in _REALTIME_TYPES

@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from msgspec import Struct
 
@@ -238,7 +238,7 @@ def _made(
 ) -> Tool:
     if not callable(function) or isinstance(function, Tool):
         raise NotATool(f"{function!r} is no function, and so no tool can be made of it.")
-    kind = Kind(kind)
+    kind = _one_of(Kind, kind, "kind")
     inner = plain_function(function)
     named = _own_name(function) if name is None else name
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
@@ -257,11 +257,22 @@ def _made(
         name=named,
         signature=signature,
         description=said.summary if description is None else description,
-        effect=Effect(effect),
+        effect=_one_of(Effect, effect, "effect"),
         kind=kind,
         function=None if kind is Kind.EXTERNAL else function,
         **declared,
     )
+
+
+_Choice = TypeVar("_Choice", bound=Member)
+
+
+def _one_of(choices: type[_Choice], given: object, what: str) -> _Choice:
+    try:
+        return choices(given)
+    except ValueError:
+        known = ", ".join(repr(choice.value) for choice in choices)
+        raise NotATool(f"There is no {what} {given!r}. Choose one of: {known}.") from None
 
 
 def _own_name(function: Callable[..., Any]) -> str:

@@ -92,7 +92,7 @@ class Turn:
                 raise  # it is somebody else's: a filter's, or a store's
             raise OutOfBudget(
                 f"The turn took longer than {self._setting.budget.seconds:g} seconds. What ran is "
-                "settled; call turn() again to go on."
+                "settled; the next turn goes on from there."
             ) from None
         finally:
             await self._desk.stop()
@@ -142,7 +142,7 @@ class Turn:
         if self._rounds >= setting.budget.rounds:
             raise OutOfBudget(
                 f"The turn took {self._rounds} answers, and the model still calls tools. Raise the "
-                "budget, or call turn() again to go on."
+                "budget, or go on with the next turn."
             )
         items = ledger.items(plan)
         rewritten = await self._filtered(items)
@@ -198,9 +198,10 @@ class Turn:
             raise ProviderRefused(f"The provider refused the request: {failure}") from failure
         self._failures += 1
         if self._failures >= self._setting.budget.attempts:
+            last = str(failure).rstrip(".")
             raise OutOfBudget(
-                f"Gave up after {self._failures} attempts; the last: {failure}. The thread is "
-                "whole: call turn() again to go on."
+                f"Gave up after {self._failures} attempts; the last: {last}. The thread is whole: "
+                "the next turn goes on from there."
             ) from failure
         at_once = failure.fate in (Fate.ANCHOR_LOST, Fate.NEW_CONNECTION)
         wait = 0.0

@@ -94,7 +94,7 @@ class _Reading:
         self._tables = tables
         self._session = session
         self._branch = branch
-        self.dialect = dialect or _detect(self._rows())
+        self.dialect = _detect(self._rows(), dialect)
         self.records = 0
         self.spots: dict[int, Spot] = {}
 
@@ -170,7 +170,7 @@ def _placed(finding: Finding, positions: Mapping[int, int]) -> Finding:
     )
 
 
-def _detect(rows: Iterable[Row]) -> Dialect:
+def _detect(rows: Iterable[Row], otherwise: Dialect | None) -> Dialect:
     for row in islice(rows, LOOK_AT_ROWS):
         wire = decode(row.data)
         if isinstance(wire, str):
@@ -179,7 +179,7 @@ def _detect(rows: Iterable[Row]) -> Dialect:
         name = "responses" if wire.get("type") == "message" else sign(wire)
         if name is not None:
             return DIALECTS[name]
-    return DIALECTS["responses"]
+    return otherwise or DIALECTS["responses"]
 
 
 def _label(session: str, branch: str | None, branches: list[str | None]) -> str:

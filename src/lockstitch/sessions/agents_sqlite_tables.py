@@ -163,6 +163,10 @@ def decode(data: object) -> Wire | str:
 # --- which tables ------------------------------------------------------------------------------
 
 
+_STORE_ID: Final = int.from_bytes(b"Lkst")
+"""What a store of ours has as its `application_id`; stores themselves are not known here."""
+
+
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -186,6 +190,12 @@ def find_tables(connection: sqlite3.Connection, name: str) -> list[Tables]:
         if its_columns.issuperset(_MESSAGE_COLUMNS) and _numbered(connection, table)
     ]
     if not messages:
+        if connection.execute("PRAGMA application_id").fetchone() == (_STORE_ID,):
+            raise NotASession(
+                name,
+                "is a store of Lockstitch, not a session.",
+                f"Check what it holds: lockstitch check store:sqlite:///{name}",
+            )
         raise _foreign(name, _MESSAGE_COLUMNS)
     if not any(its_columns.issuperset(_SESSION_COLUMNS) for its_columns in columns.values()):
         raise _foreign(name, _SESSION_COLUMNS)

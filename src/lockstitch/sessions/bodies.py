@@ -56,7 +56,7 @@ class RequestBodies:
             *outer, field = path
             request = body[outer[0]] if outer else body
             history = request[field]
-            dialect = self._dialect or detect(history)
+            dialect = detect(history, self._dialect)
             behind_anchor = anchored or is_anchored(field, request)
             findings = check_wires(dialect, history, anchored=behind_anchor)
             if findings:
@@ -92,7 +92,7 @@ class RequestBodies:
         *outer, field = conversation.label.split(".")
         request = record[outer[0]] if outer else record
         history = request[field]
-        dialect = self._dialect or detect(history)
+        dialect = detect(history, self._dialect)
         request[field], _, _ = rewrite_all(dialect, history, edits)
         new = encoded(record)
         log.touched(mending.shown_at(edits[0])[0], [line], [new])

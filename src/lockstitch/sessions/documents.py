@@ -42,7 +42,7 @@ class JsonDocument:
         self._dialect = dialect
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
-        dialect = self._dialect or _detect(source)
+        dialect = _detect(source, self._dialect)
         pairing = Pairing(dialect.order)
         scan, anchor = _read(source, dialect, pairing, self.name)
         watching = pairing.again()
@@ -92,10 +92,10 @@ def elements(source: Source) -> Iterator[Any]:
                 yield None
 
 
-def _detect(source: Source) -> Dialect:
+def _detect(source: Source, otherwise: Dialect | None) -> Dialect:
     if is_chat_context(elements(source)):
         return LiveKitItems()
-    return detect(elements(source))
+    return detect(elements(source), otherwise)
 
 
 def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tuple[Scan, bool]:

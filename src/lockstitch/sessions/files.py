@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,7 +61,12 @@ def mended(
     kind = detect_format(source, dialect)
     with _scratch(beside) as folder:
         result = Mending(source=source, folder=folder, stamp=stamp(source.path))
-        _rounds(result, kind, policy, anchored)
+        try:
+            _rounds(result, kind, policy, anchored)
+        except OSError as error:
+            raise CannotWrite(
+                f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
+            ) from error
         yield result
 
 
@@ -150,19 +156,31 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         if made is None:
             made = ready.folder / "copy"
             shutil.copyfile(source, made)
+        if backup:
+            _give_to_owner_of(source, made)
         # The times too: a client that finds its last session by them must not find another one.
         shutil.copystat(source, made)
         _sync(made)
         kept = None
         if backup:
-            kept = _backup_path(target)
+            kept = backup_path(target)
             shutil.copy2(source, kept)
+            _give_to_owner_of(source, kept)
         _replace(made, target, kept)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
         raise CannotWrite(f"{target}: cannot be written: {error.strerror}.") from error
     return kept
+
+
+def _give_to_owner_of(source: Path, made: Path) -> None:
+    """If root mends a session in place, its client must still be able to write it. Others may not
+    give files away, and need not."""
+    if sys.platform != "win32":
+        there = source.stat()
+        with contextlib.suppress(PermissionError):
+            os.chown(made, there.st_uid, there.st_gid)
 
 
 def _replace(made: Path, target: Path, kept: Path | None) -> None:
@@ -190,7 +208,7 @@ def _unchanged(ready: Mending) -> bool:
         return False
 
 
-def _backup_path(target: Path) -> Path:
+def backup_path(target: Path) -> Path:
     """A name that is free: an earlier backup is never overwritten."""
     path = target.with_name(target.name + ".bak")
     number = 1
@@ -211,10 +229,6 @@ def _scratch(beside: Path) -> Iterator[Path]:
         ) from error
     try:
         yield folder
-    except OSError as error:
-        raise CannotWrite(
-            f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
-        ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

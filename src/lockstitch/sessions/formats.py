@@ -62,7 +62,7 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
 def _refuse(head: bytes, name: str) -> None:
     """What cannot be a session at all."""
     if not head.strip():
-        raise CannotRead(name, "is empty.", "There is nothing to check.")
+        raise CannotRead(name, "is empty.", "There is nothing in it to check or to mend.")
     for mark, encoding in _OTHER_ENCODINGS.items():
         if head.startswith(mark):
             raise CannotRead(name, f"is {encoding}.", "Convert it to UTF-8 first.")

@@ -20,7 +20,7 @@ from lockstitch.sessions.source import Source
 
 
 class PlainLines:
-    """Items or messages, one a line. Without a dialect, the lines tell it."""
+    """Items or messages, one a line. The dialect counts where the lines do not tell it."""
 
     name = "jsonl"
 
@@ -28,7 +28,7 @@ class PlainLines:
         self._dialect = dialect
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
-        dialect = self._dialect or detect(wire for _, wire, _ in read_objects(source))
+        dialect = detect((wire for _, wire, _ in read_objects(source)), self._dialect)
         pairing, scan = self._read(source, dialect, Pairing(dialect.order))
         watching = pairing.again()
         if watching is not None:

@@ -82,8 +82,12 @@ def standard_input() -> Iterator[Source]:
     """Standard input as a source, for as long as the context lasts."""
     with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
         path = Path(folder, "stdin")
-        with path.open("wb") as spool:
-            shutil.copyfileobj(sys.stdin.buffer, spool)
+        try:
+            with path.open("wb") as spool:
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+        except OSError as error:
+            problem = f"cannot be read, or kept in {folder} meanwhile: {error.strerror}."
+            raise CannotRead("<stdin>", problem) from error
         yield Source(path, name="<stdin>")
 
 

@@ -163,7 +163,10 @@ class Splitter:
             may_go_on = end == len(self._buffer) and not isinstance(value, dict | list | str)
             if may_go_on and self._more():
                 continue
-            return value, self._take(end - self._at)
+            text = self._take(end - self._at)
+            if _is_too_long(text):
+                raise self._too_long()
+            return value, text
 
     def _more(self) -> bool:
         """Read on; False at the end. Doubles what is kept, so that one value is read in O(n)."""
@@ -171,8 +174,7 @@ class Splitter:
             return False
         kept = self._buffer[self._at :]
         if len(kept) > LONGEST_LINE_BYTES:
-            most = LONGEST_LINE_BYTES // (1024 * 1024)
-            raise self._broken(f"has an item longer than {most} MiB")
+            raise self._too_long()
         data = self._stream.read(max(READ_CHARACTERS, len(kept)))
         try:
             text = self._decoder.decode(data, final=not data)
@@ -183,9 +185,17 @@ class Splitter:
         self._at = 0
         return bool(data)
 
+    def _too_long(self) -> CannotRead:
+        return self._broken(f"has an item longer than {LONGEST_LINE_BYTES // (1024 * 1024)} MiB")
+
     def _broken(self, problem: str) -> CannotRead:
         return CannotRead(
             self._name,
             f"the document {problem} (line {self._line}).",
             "Expected a list of items, or an object with one under " + ", ".join(LIST_FIELDS) + ".",
         )
+
+
+def _is_too_long(text: str) -> bool:
+    # A character has up to four bytes. Most values are so short that nobody need count them.
+    return len(text) * 4 > LONGEST_LINE_BYTES and len(text.encode()) > LONGEST_LINE_BYTES

@@ -84,10 +84,19 @@ async def _sqlite(url: str, how: _How) -> Store:
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
         raise _unknown(url)
-    if not how.create and not Path(path).exists():
+    if not how.create and not _is_there(path, url):
         raise CannotOpen(f"There is no store at {url}. Is the path right?")
     opened: Store = await _part("lockstitch.store.sqlite", "sqlite").SqliteStore.open(path)
     return opened
+
+
+def _is_there(path: str, url: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        raise CannotOpen(
+            f"{url} cannot be opened: {error.strerror}. Look at the path, and who may read it."
+        ) from None
 
 
 async def _postgres(url: str, how: _How) -> Store:

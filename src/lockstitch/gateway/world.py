@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -30,6 +31,11 @@ from lockstitch.gateway.showing.runs import Runs
 from lockstitch.gateway.upstreams import Reached, Upstreams
 from lockstitch.gateway.watching.metrics import Metrics
 from lockstitch.store.contract import Store
+
+TRIED: Final = "gateway-tried"
+"""What is written to see whether it can be. It is no tenant's (`keeping.journal`), and deleted at
+once."""
+TRIED_SECONDS: Final = 1.0
 
 
 class Caller(Struct, kw_only=True, eq=False):
@@ -104,6 +110,8 @@ class World:
         self.sessions: set[Session] = set()
         """Clients' WebSockets."""
         self.passing: set[Passing] = set()
+        self.journal_failed = False
+        """An answer could not be kept."""
 
     @property
     def upstreams(self) -> Upstreams:
@@ -114,6 +122,15 @@ class World:
         """Make the lines to the upstreams. They belong to the running event loop."""
         config = self.config
         self._upstreams = Upstreams(config.upstreams, config.limits, keyed=bool(config.keys))
+
+    async def try_journal(self) -> None:
+        """Where an answer could not be kept, see that the next one can be, before it is asked for.
+        Raises `StoreError`."""
+        if self.journal_failed:
+            name = f"{TRIED}/{secrets.token_hex(8)}"
+            await self.store.claim(name, owner=TRIED, seconds=TRIED_SECONDS)
+            await self.store.delete(name)
+            self.journal_failed = False
 
     def key_of(self, headers: Headers) -> Key | None:
         """Whose key these headers show, now."""

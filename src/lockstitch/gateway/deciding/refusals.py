@@ -47,6 +47,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     code: str | None = None
     retry_after: float | None = None
     """Seconds."""
+    again: bool = True
+    """May a client send it again by itself?"""
 
     def error(self, api: Api = Api.RESPONSES) -> dict[str, Any]:
         if api is Api.MESSAGES:
@@ -70,6 +72,10 @@ class Refusal(Struct, frozen=True, kw_only=True):
         found = [("content-type", "application/json")]
         if self.retry_after is not None:
             found.append(("retry-after", str(math.ceil(self.retry_after))))
+        if not self.again:
+            # The clients of OpenAI and Anthropic send again whatever has a status from 500 on,
+            # unless they are told not to.
+            found.append(("x-should-retry", "false"))
         return found
 
     def frame(self, stream_id: str | None = None) -> bytes:
@@ -210,14 +216,35 @@ def unreachable(upstream: str, *, timed_out: bool = False) -> Refusal:
     )
 
 
-def journal_unavailable(retry_after: float = 1.0) -> Refusal:
+def journal_unavailable(retry_after: float = 1.0, *, asked: bool = False) -> Refusal:
+    """Before anything was sent. ``asked``: an upstream has done what was asked for, and doing it
+    once more changes nothing."""
+    what = (
+        "so it does not have what the upstream did. Ask again: that does no harm."
+        if asked
+        else "so nothing would be kept of this request; it was not sent. Try again."
+    )
     return Refusal(
         status=503,
-        message="The journal cannot be written, so nothing would be kept of this request; it was "
-        "not sent. Try again.",
+        message=f"The journal cannot be written, {what}",
         type="server_error",
         code="journal_unavailable",
         retry_after=retry_after,
+    )
+
+
+def answer_not_kept() -> Refusal:
+    """The upstream has the request, and nobody has its answer: a second one is another response,
+    and tools that the provider calls itself may be called twice. Only the client knows whether
+    that does harm."""
+    return Refusal(
+        status=500,
+        message="The upstream has this request, and its answer cannot be kept: the journal cannot "
+        "be written. So it is not shown. The request may have taken effect: send it again only if "
+        "that does no harm.",
+        type="server_error",
+        code="journal_unavailable",
+        again=False,
     )
 
 

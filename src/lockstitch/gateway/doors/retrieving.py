@@ -180,7 +180,7 @@ async def _asked(
         return None
     if whole.status == 200 and below != "/input_items":
         written = await write_end(world, caller, kept, whole.body)
-        return whole if written else journal_unavailable()
+        return whole if written else journal_unavailable(asked=True)
     return whole
 
 

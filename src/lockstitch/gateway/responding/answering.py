@@ -67,8 +67,6 @@ from lockstitch.upstream.said import Said
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
 
-JOURNAL_GONE = "What was said cannot be kept: the journal cannot be written. Try again."
-
 
 class Ways(Protocol):
     """How upstreams are asked for this client."""
@@ -109,6 +107,8 @@ class Answering:
         self._unattended: asyncio.TimerHandle | None = None
         self._gone = False
         self._stopping = False
+        self._sent = False
+        """An upstream may have it."""
         self._over = False
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
@@ -139,11 +139,14 @@ class Answering:
         """The answer, if it is not in the stream. What is raised was raised before that began."""
         try:
             async with AsyncExitStack() as stack:
+                await self._world.try_journal()
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
         except RequestRefused as error:
             return no(error.refusal)
         except Exception as error:
+            if self._sent and isinstance(error, StoreError | NotDurable):
+                return self._unkept(error)
             if not self._stream.begun:
                 raise
             refusal = refusal_for(error, self._world, self._caller)
@@ -179,8 +182,7 @@ class Answering:
             at = upstream
             attempt, outcome = await self._attempted(found, upstream, sent)
             if isinstance(outcome, Ended):
-                await self._ended(found, attempt)
-                return None
+                return await self._ended(found, attempt)
             if isinstance(outcome, Whole) and outcome.status < 400:
                 if self._stream.shown is Shown.NOTHING:
                     return await self._answered(found, attempt, outcome)
@@ -283,7 +285,7 @@ class Answering:
             return attempt, Whole(refused.status, refused.headers, refused.body)
         except LineFailure as failure:
             return attempt, Broken(failure)
-        self._line = line
+        self._line, self._sent = line, True
         self._ways.fills(line)
         if self._stopping:
             self.stop("The gateway is shutting down.")
@@ -405,13 +407,12 @@ class Answering:
 
     # --- ends ----------------------------------------------------------------------------------
 
-    async def _ended(self, found: Prepared, attempt: Attempt) -> None:
+    async def _ended(self, found: Prepared, attempt: Attempt) -> Whole | None:
         recording, stream = attempt.recording, self._stream
         try:
             await stream.clear()
         except NotDurable as error:
-            self._unkept(error)
-            return
+            return self._unkept(error)
         self._remember(found, recording)
         shown = body_of(stream.response).id if stream.response else None
         if recording.id is not None and shown is not None and shown != recording.id:
@@ -423,8 +424,9 @@ class Answering:
         if recording.unrecorded is not None:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
+        return None
 
-    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole:
+    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole | None:
         recording, body = attempt.recording, outcome.body
         if attempt.restored:
             with suppress(*UNREADABLE):
@@ -437,7 +439,7 @@ class Answering:
             try:
                 await durable
             except NotDurable as error:
-                return no(refusal_for(error, self._world, self._caller))
+                return self._unkept(error)
             self._remember(found, recording)
         return Whole(outcome.status, outcome.headers, body)
 
@@ -471,9 +473,11 @@ class Answering:
     def _unkept(self, error: Exception) -> Whole | None:
         """What was said could not be kept: nothing of it is shown."""
         careful("journal", why=str(error), request_id=self._caller.request_id)
+        self._world.journal_failed = True
+        refusal = refusals.answer_not_kept()
         if self._stream.shown is Shown.NOTHING:
-            return no(refusals.journal_unavailable())
-        self._fail_stream("journal_unavailable", JOURNAL_GONE, ())
+            return no(refusal)
+        self._fail_stream(refusal.code or refusal.type, refusal.message, ())
         self._stream.end()
         return None
 

@@ -39,6 +39,9 @@ from tests.gateway.building import (
 
 BUSY = error_body("Slow down.", "rate_limit_exceeded")
 
+MCP = {"type": "mcp", "server_label": "s", "server_url": "https://s", "require_approval": "never"}
+"""A tool that the provider calls itself, and asks nobody."""
+
 
 def served(work, **more):
     async def main():
@@ -71,6 +74,28 @@ def test_a_request_that_was_lost_is_sent_again_as_often_as_it_may_be(streamed):
         assert (await gw.ask(input="x"))["http"] == 200
 
     served(work, up_retries=2)
+
+
+@pytest.mark.parametrize(
+    ("more", "times"),
+    [({}, 3), ({"tools": [MCP]}, 1), ({"background": True}, 1), ({"conversation": "conv_1"}, 1)],
+)
+def test_an_official_client_repeats_what_was_lost_only_where_that_does_no_harm(more, times):
+    async def work(up, gw):
+        async def cut(asked):
+            asked.request.transport.abort()
+
+        up.then(*[cut] * 10)
+        async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
+            client._sleep_for_retry = no_wait
+            with pytest.raises(openai.InternalServerError, match="was lost before the end"):
+                await client.responses.create(model="m", input="x", **more)
+        assert sum(one.request.method == "POST" for one in up.asked) == times
+
+    async def no_wait(**how):
+        """Behind each try that failed."""
+
+    served(work, up_retries=0)
 
 
 def test_a_busy_upstream_is_asked_again_when_it_says_that_this_is_soon():
@@ -495,9 +520,6 @@ def test_a_failure_that_could_not_be_kept_is_not_passed_on(streamed):
         assert "gave up" not in json.dumps(end)
 
     served(work, up_retries=0)
-
-
-MCP = {"type": "mcp", "server_label": "s", "server_url": "https://s", "require_approval": "never"}
 
 
 @pytest.mark.parametrize("transport", ["http", "websocket"])

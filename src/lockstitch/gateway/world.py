@@ -25,7 +25,7 @@ from lockstitch.gateway.deciding.refusals import (
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.prefixes import Prefixes
-from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.lines import Headers, LineFailure
 from lockstitch.gateway.running.shared_allowance import allowance_here
 from lockstitch.gateway.showing.runs import Runs
 from lockstitch.gateway.upstreams import Reached, Upstreams
@@ -62,6 +62,10 @@ class Caller(Struct, kw_only=True, eq=False):
     def note(self, what: str) -> None:
         if what not in self.notes:
             self.notes.append(what)
+
+    def note_failure(self, upstream: str, failure: LineFailure) -> None:
+        """A line failed: in its own words, which only the log has."""
+        self.note(f"{upstream}: {failure}")
 
     def guard(self, upstream: Reached) -> Guard:
         own = self.key.guard if self.key is not None else None

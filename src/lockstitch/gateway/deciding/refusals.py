@@ -18,6 +18,7 @@ from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
 from lockstitch.gateway.deciding.asked import Api, NotARequest
 from lockstitch.gateway.events import ERROR, FAILED, as_sse, fields_of
+from lockstitch.gateway.lines import LineFailure
 
 INVALID: Final = "invalid_request_error"
 
@@ -205,14 +206,25 @@ def too_large(most_bytes: int) -> Refusal:
 # --- something is not there --------------------------------------------------------------------
 
 
-def unreachable(upstream: str, *, timed_out: bool = False) -> Refusal:
-    """Only the name that the configuration gives: addresses and keys are nobody's business."""
-    what = "did not answer in time" if timed_out else "cannot be reached"
+def unreachable(upstream: str, failure: LineFailure, *, again: bool = True) -> Refusal:
+    """Only the name that the configuration gives: addresses and keys are nobody's business.
+    ``again``: a second time does no harm, whether the upstream has the request or not."""
+    what = "cannot be reached"
+    if failure.timed_out:
+        what = "did not answer in time"
+    elif failure.sent:
+        what = "was lost before the end of its answer"
+    elif failure.unreached is not None:
+        what += f": {failure.unreached}"
+    then = "Try again."
+    if failure.sent and not again:
+        then = "It may have the request: send it again only if that does no harm."
     return Refusal(
-        status=504 if timed_out else 502,
-        message=f"The upstream {upstream!r} {what}. Try again.",
+        status=504 if failure.timed_out else 502,
+        message=f"The upstream {upstream!r} {what}. {then}",
         type="server_error",
-        code="upstream_timeout" if timed_out else "upstream_unreachable",
+        code="upstream_timeout" if failure.timed_out else "upstream_unreachable",
+        again=again or not failure.sent,
     )
 
 

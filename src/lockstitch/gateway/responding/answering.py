@@ -194,6 +194,8 @@ class Answering:
                 attempt.recording.cut()
             await attempt.recording.close()
             failure = failure_of(outcome)
+            if isinstance(failure, LineFailure):
+                self._caller.note_failure(upstream.name, failure)
             anchor = self._asked.previous_response_id or self._asked.conversation
             others = routing.next_upstream(route, {*tried, upstream.name})
             this = Try(
@@ -241,7 +243,8 @@ class Answering:
             except CannotReplay as error:
                 self._caller.note(f"not replayed: {error}")
                 step = retrying.PassOn()
-            return self._failed(attempt, outcome, step, at)
+            again = retrying.is_repeatable(this)
+            return self._failed(attempt, outcome, step, at, again=again)
 
     @property
     def _is_unattended(self) -> bool:
@@ -444,7 +447,13 @@ class Answering:
         return Whole(outcome.status, outcome.headers, body)
 
     def _failed(
-        self, attempt: Attempt, outcome: Outcome, step: retrying.Next, upstream: Reached
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        step: retrying.Next,
+        upstream: Reached,
+        *,
+        again: bool,
     ) -> Whole | None:
         """The client gets what the upstream said; where that is nothing, a word of our own."""
         stream = self._stream
@@ -460,9 +469,8 @@ class Answering:
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)
             stream.show(as_sse(heard.event.type, heard.data), (heard,))
-        elif stream.shown is Shown.NOTHING:
-            timed_out = isinstance(outcome, Broken) and outcome.failure.timed_out
-            return no(refusals.unreachable(upstream.name, timed_out=timed_out))
+        elif isinstance(outcome, Broken) and stream.shown is Shown.NOTHING:
+            return no(refusals.unreachable(upstream.name, outcome.failure, again=again))
         elif isinstance(step, retrying.Fail):
             self._fail_stream(step.code, step.message, attempt.recording.said)
         else:

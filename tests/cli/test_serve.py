@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from lockstitch.cli.serving import _moment, _Source
-from lockstitch.gateway.access.keys import Keyring
+from lockstitch.gateway.access.keys import Keyring, hash_of, new_key
 from lockstitch.gateway.config import ConfigError, Options, load
 from tests.cli.commands import lockstitch
 
@@ -176,6 +177,39 @@ def test_a_file_that_loses_its_upstreams_is_refused(tmp_path, monkeypatch):
 
 
 # Keys
+
+
+def status(base, key):
+    """What the gateway answers to whoever shows this key."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    asking = urllib.request.Request(f"{base}/models", headers=headers)
+    try:
+        with urllib.request.urlopen(asking, timeout=PATIENCE_SECONDS) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_only_key_is_revoked_when_its_block_is_taken_out(tmp_path, host):
+    file = tmp_path / "gateway.toml"
+    key = new_key()
+    store = f'store = "sqlite:///{tmp_path}/journal.db"\n'
+    file.write_text(f'{store}[[keys]]\nname = "anna"\nhash = "{hash_of(key)}"\n')
+    with serving(tmp_path, "--config", file, "--host", host) as (process, said):
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        assert (status(base, key), status(base, None)) == (200, 401)
+        file.write_text(store)
+        process.send_signal(signal.SIGHUP)
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while status(base, key) != 401:
+            assert time.monotonic() < ends, "it stays valid"
+            time.sleep(0.02)
+        assert status(base, None) == 401
+        _, _, err = stopped(process)
+    assert "no keys are left" in err
+    assert "configuration refused" not in err
 
 
 def test_a_key_is_shown_once_and_its_block_makes_it_one(tmp_path):

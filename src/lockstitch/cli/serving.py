@@ -58,7 +58,7 @@ class _Source:
 
     def again(self) -> Config:
         """The configuration as it is now."""
-        return self.completed(load(self.options))
+        return self.completed(load(self.options, again=True))
 
     def completed(self, config: Config) -> Config:
         """One that was read, with the emulator where it names no upstream."""

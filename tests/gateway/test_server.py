@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import socket
 from collections import Counter
 from io import StringIO
@@ -567,3 +568,18 @@ def test_a_stream_that_breaks_says_in_the_log_how():
 
     (line,) = lines_logged(work())
     assert any(note.startswith("up: The upstream 127.0.0.1:") for note in line["notes"])
+
+
+def test_an_ordinary_turn_of_an_upstream_without_state_does_not_look_like_a_repair():
+    counted = {}
+
+    async def work():
+        async with both(up_state="gateway") as (up, gw):
+            first = await gw.ask(input="x")
+            await gw.ask(input="y", previous_response_id=first["id"])
+            page = gw.world.metrics.exposition()[0].decode()
+            counted.update(re.findall(r'replays_total\{why="(\w+)"\} ([0-9.]+)', page))
+
+    lines = lines_logged(work())
+    assert [line.get("notes") for line in lines] == [None, ["from the journal"]]
+    assert counted == {"kept_here": "1.0"}

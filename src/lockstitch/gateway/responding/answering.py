@@ -354,7 +354,7 @@ class Answering:
 
     async def _first(self, found: Prepared, upstream: Reached) -> Sending:
         going = self._going(found, upstream)
-        why = "anchor_gone" if going.anchor_gone else "no_anchor_there"
+        why = sending.why_replayed(going)
         try:
             return await self._first_of(sending.first_forms(going), found, upstream, why)
         except CannotReplay as error:
@@ -405,7 +405,8 @@ class Answering:
             case Form.REPLAYED:
                 made = await replaying.behind(asked, found.added, upstream)
                 self._world.metrics.replays.labels(why).inc()
-                self._caller.note(f"replayed: {why}")
+                kept_here = why == sending.KEPT_HERE
+                self._caller.note("from the journal" if kept_here else f"replayed: {why}")
                 return made
 
     # --- ends ----------------------------------------------------------------------------------

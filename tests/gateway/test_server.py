@@ -574,7 +574,7 @@ def test_an_ordinary_turn_of_an_upstream_without_state_does_not_look_like_a_repa
     counted = {}
 
     async def work():
-        async with both(up_state="gateway") as (up, gw):
+        async with both(up_state="gateway") as (_, gw):
             first = await gw.ask(input="x")
             await gw.ask(input="y", previous_response_id=first["id"])
             page = gw.world.metrics.exposition()[0].decode()

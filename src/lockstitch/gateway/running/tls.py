@@ -90,7 +90,8 @@ def _into(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
     except _HasPassword:
         raise CannotServe(
             f"server.tls_key: {key} has a password. Nobody is there to type it when the gateway"
-            " starts: remove it (openssl pkey -in FILE -out FILE), and let only its owner read the file."
+            " starts: remove it (openssl pkey -in FILE -out FILE), and let only its owner read the"
+            " file."
         ) from None
     except ssl.SSLError as problem:
         fits = "KEY_VALUES_MISMATCH" in str(problem)

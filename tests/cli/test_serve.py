@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anthropic
 import pytest
 
 from lockstitch.cli.serving import _moment, _Source
@@ -116,6 +117,9 @@ The journal is kept in {tmp_path}/journal.db
 For clients of OpenAI:
     export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1
     export OPENAI_API_KEY=…    # one that `lockstitch key NAME` printed
+For clients of Anthropic, which add /v1 themselves:
+    export ANTHROPIC_BASE_URL=http://127.0.0.1:{port}
+    export ANTHROPIC_API_KEY=…    # one that `lockstitch key NAME` printed
 For Codex, in ~/.codex/config.toml:
     model_provider = "lockstitch"
     [model_providers.lockstitch]
@@ -132,6 +136,41 @@ Stop: Ctrl-C
     assert code == 0
     assert "Careful: 0.0.0.0 can be reached from other machines, and without TLS" in err
     assert SECRET not in said + out + err
+
+
+def test_anthropics_client_works_with_what_it_says(tmp_path):
+    with serving(tmp_path) as (_, said):
+        base = re.search(r"export ANTHROPIC_BASE_URL=(\S+)", said)[1]
+        with anthropic.Anthropic(base_url=base, api_key="any", max_retries=0) as client:
+            told = client.messages.create(
+                model="claude-sonnet-5",
+                max_tokens=100,
+                messages=[{"role": "user", "content": "hello"}],
+            )
+    assert told.content[0].text == "You said: hello"
+
+
+def test_nothing_is_said_of_anthropic_where_no_upstream_speaks_like_it(tmp_path):
+    file = tmp_path / "gateway.toml"
+    file.write_text('[[upstreams]]\nname = "a"\nurl = "http://127.0.0.1:9"\napis = ["responses"]\n')
+    with serving(tmp_path, "--config", file) as (_, said):
+        assert "ANTHROPIC" not in said
+
+
+def test_without_an_upstream_and_without_the_emulators_parts_it_says_both_ways_out(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.modules['yaml'] = None\n{PROGRAM}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert ran.returncode == 2
+    said = " ".join(ran.stderr.split())
+    assert "There is no upstream. Set OPENAI_API_KEY, or name one" in said
+    assert "the emulator needs yaml, which is not installed. Run: pip install" in said
+    assert "[gateway,emulator]" in said
 
 
 @pytest.mark.parametrize(

@@ -573,6 +573,19 @@ def test_nothing_more_is_sent_until_the_journal_can_be_written_again(streamed):
     served(work)
 
 
+def test_nothing_is_sent_where_a_look_at_its_health_has_shown_that_the_journal_is_away():
+    async def work(up, gw):
+        gw.store.fails = lambda kind, name: True
+        async with gw.client.get(gw.url.replace("/v1", "/health/ready")) as told:
+            assert told.status == 503
+        assert (await gw.ask(input="x"))["http"] == 503
+        assert up.asked == []
+        gw.store.fails = lambda kind, name: False
+        assert (await gw.ask(input="x"))["http"] == 200
+
+    served(work)
+
+
 def test_a_journal_that_fails_behind_a_try_does_not_make_it_unsent():
     """The first upstream may have it; what would be sent to the next one cannot be read."""
 

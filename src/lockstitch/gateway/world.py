@@ -115,7 +115,7 @@ class World:
         """Clients' WebSockets."""
         self.passing: set[Passing] = set()
         self.journal_failed = False
-        """An answer could not be kept."""
+        """An answer could not be kept, or the journal does not answer."""
 
     @property
     def upstreams(self) -> Upstreams:
@@ -128,8 +128,8 @@ class World:
         self._upstreams = Upstreams(config.upstreams, config.limits, keyed=bool(config.keys))
 
     async def try_journal(self) -> None:
-        """Where an answer could not be kept, see that the next one can be, before it is asked for.
-        Raises `StoreError`."""
+        """Where the journal has failed, see that the next answer can be kept before it is asked
+        for. Raises `StoreError`."""
         if self.journal_failed:
             name = f"{TRIED}/{secrets.token_hex(8)}"
             await self.store.claim(name, owner=TRIED, seconds=TRIED_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import re
@@ -522,7 +523,7 @@ def test_the_log_says_why_an_upstream_cannot_be_reached_and_the_client_learns_wh
     (line,) = lines_logged(work())
     (note,) = [one for one in line["notes"] if one.startswith("away: ")]
     assert f"127.0.0.1:{port}" in note
-    assert "[Errno 111]" in note
+    assert f"[Errno {errno.ECONNREFUSED}]" in note
 
 
 @pytest.mark.parametrize("path", ["/realtime?model=m", "/responses", "/other"])
@@ -583,3 +584,44 @@ def test_an_ordinary_turn_of_an_upstream_without_state_does_not_look_like_a_repa
     lines = lines_logged(work())
     assert [line.get("notes") for line in lines] == [None, ["from the journal"]]
     assert counted == {"kept_here": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("keyed", "words"),
+    [(True, "no upstream that this key may use."), (False, "no upstream of this gateway.")],
+)
+def test_a_model_that_nobody_has_is_told_without_a_key_that_is_not_there(keyed, words):
+    async def work(up, gw):
+        told = await gw.ask(input="x", model="other", key="lsk_a" if keyed else None)
+        assert told["http"] == 404
+        assert told["error"]["message"] == f"The model 'other' is served by {words}"
+        assert up.asked == []
+
+    served(work, up_models=("m",), keys=keys("a") if keyed else ())
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"requests_per_minute": 1}, "too many requests (more than 1 a minute)"),
+        ({"concurrent": 1}, "too many requests (more than 1 at a time)"),
+    ],
+)
+def test_a_key_that_is_used_up_is_told_what_it_may(limits, words):
+    async def work(up, gw):
+        go = asyncio.Event()
+
+        async def waits(asked):
+            await go.wait()
+            return await streaming("resp_1", message())(asked)
+
+        up.then(waits)
+        first = asyncio.create_task(gw.ask(input="x", key="lsk_a"))
+        await until(lambda: up.asked)
+        told = await gw.ask(input="x", key="lsk_a")
+        go.set()
+        assert (await first)["http"] == 200
+        assert told["http"] == 429
+        assert words in told["error"]["message"]
+
+    served(work, keys=keys("a", **limits))

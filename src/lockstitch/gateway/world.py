@@ -155,7 +155,13 @@ class World:
         exhausted = self.allowance.take(key, self.clock())
         if exhausted is not None:
             self.metrics.refused.labels(exhausted.of).inc()
-            raise RequestRefused(too_many_requests(exhausted.retry_after, exhausted.of))
+            most = (
+                f"{key.concurrent} at a time"
+                if exhausted.of == "concurrent"
+                else f"{key.requests_per_minute} a minute"
+            )
+            what = f"requests (more than {most})"
+            raise RequestRefused(too_many_requests(exhausted.retry_after, what))
         try:
             yield
         finally:
@@ -180,7 +186,7 @@ class World:
             if fits(one.told) and (model is None or one.told.serves(model))
         ]
         if not found:
-            raise RequestRefused(no_such_model(model))
+            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
         return found
 
     def route(
@@ -205,7 +211,7 @@ class World:
             bound=bound,
         )
         if not names:
-            raise RequestRefused(no_such_model(model))
+            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
         known = {one.name: one for one in self.upstreams}
         return {name: known[name] for name in names}
 

@@ -173,11 +173,13 @@ def from_a_page() -> Refusal:
     )
 
 
-def no_such_model(model: str | None) -> Refusal:
+def no_such_model(model: str | None, *, keyed: bool = True) -> Refusal:
+    """``keyed``: where there are keys, others may have it."""
     named = f"The model '{model}'" if model else "A request without a model"
+    whose = "that this key may use" if keyed else "of this gateway"
     return Refusal(
         status=404,
-        message=f"{named} is served by no upstream that this key may use.",
+        message=f"{named} is served by no upstream {whose}.",
         param="model",
         code="model_not_found",
     )

@@ -561,11 +561,15 @@ def test_tls_to_a_port_that_speaks_none_is_told_as_that():
     assert any("SSL" in note for note in line["notes"])
 
 
-def test_a_stream_that_breaks_says_in_the_log_how():
+def test_a_stream_that_breaks_says_in_the_log_how_and_to_the_client_only_that():
     async def work():
         async with both() as (up, gw):
             up.then(saying(told_by("resp_1", message())[:3], then="cut"))
-            await gw.stream(input="x")
+            end = (await gw.stream(input="x"))[-1]
+            assert end["type"] == "response.failed"
+            told = end["response"]["error"]["message"]
+            assert told.startswith("The upstream 'up' was lost before the end of its answer.")
+            assert "127.0.0.1" not in told
 
     (line,) = lines_logged(work())
     assert any(note.startswith("up: The upstream 127.0.0.1:") for note in line["notes"])

@@ -470,8 +470,13 @@ class Answering:
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)
             stream.show(as_sse(heard.event.type, heard.data), (heard,))
-        elif isinstance(outcome, Broken) and stream.shown is Shown.NOTHING:
-            return no(refusals.unreachable(upstream.name, outcome.failure, again=again))
+        elif isinstance(outcome, Broken):
+            refusal = refusals.unreachable(upstream.name, outcome.failure, again=again)
+            # The words of a line name its address. Those in which it was stopped are our own.
+            message = str(outcome.failure) if self._stopping else refusal.message
+            if stream.shown is Shown.NOTHING:
+                return no(replace(refusal, message=message))
+            self._fail_stream(refusal.type, message, attempt.recording.said)
         elif isinstance(step, retrying.Fail):
             self._fail_stream(step.code, step.message, attempt.recording.said)
         else:

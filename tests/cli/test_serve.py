@@ -11,15 +11,17 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anthropic
 import pytest
 
 from lockstitch.cli.serving import _moment, _Source
-from lockstitch.gateway.access.keys import Keyring
+from lockstitch.gateway.access.keys import Keyring, hash_of, new_key
 from lockstitch.gateway.config import ConfigError, Options, load
 from tests.cli.commands import lockstitch
 
@@ -115,6 +117,9 @@ The journal is kept in {tmp_path}/journal.db
 For clients of OpenAI:
     export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1
     export OPENAI_API_KEY=…    # one that `lockstitch key NAME` printed
+For clients of Anthropic, which add /v1 themselves:
+    export ANTHROPIC_BASE_URL=http://127.0.0.1:{port}
+    export ANTHROPIC_API_KEY=…    # one that `lockstitch key NAME` printed
 For Codex, in ~/.codex/config.toml:
     model_provider = "lockstitch"
     [model_providers.lockstitch]
@@ -131,6 +136,41 @@ Stop: Ctrl-C
     assert code == 0
     assert "Careful: 0.0.0.0 can be reached from other machines, and without TLS" in err
     assert SECRET not in said + out + err
+
+
+def test_anthropics_client_works_with_what_it_says(tmp_path):
+    with serving(tmp_path) as (_, said):
+        base = re.search(r"export ANTHROPIC_BASE_URL=(\S+)", said)[1]
+        with anthropic.Anthropic(base_url=base, api_key="any", max_retries=0) as client:
+            told = client.messages.create(
+                model="claude-sonnet-5",
+                max_tokens=100,
+                messages=[{"role": "user", "content": "hello"}],
+            )
+    assert told.content[0].text == "You said: hello"
+
+
+def test_nothing_is_said_of_anthropic_where_no_upstream_speaks_like_it(tmp_path):
+    file = tmp_path / "gateway.toml"
+    file.write_text('[[upstreams]]\nname = "a"\nurl = "http://127.0.0.1:9"\napis = ["responses"]\n')
+    with serving(tmp_path, "--config", file) as (_, said):
+        assert "ANTHROPIC" not in said
+
+
+def test_without_an_upstream_and_without_the_emulators_parts_it_says_both_ways_out(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.modules['yaml'] = None\n{PROGRAM}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert ran.returncode == 2
+    said = " ".join(ran.stderr.split())
+    assert "There is no upstream. Set OPENAI_API_KEY, or name one" in said
+    assert "the emulator needs yaml, which is not installed. Run: pip install" in said
+    assert "[gateway,emulator]" in said
 
 
 @pytest.mark.parametrize(
@@ -176,6 +216,39 @@ def test_a_file_that_loses_its_upstreams_is_refused(tmp_path, monkeypatch):
 
 
 # Keys
+
+
+def status(base, key):
+    """What the gateway answers to whoever shows this key."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    asking = urllib.request.Request(f"{base}/models", headers=headers)
+    try:
+        with urllib.request.urlopen(asking, timeout=PATIENCE_SECONDS) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_only_key_is_revoked_when_its_block_is_taken_out(tmp_path, host):
+    file = tmp_path / "gateway.toml"
+    key = new_key()
+    store = f'store = "sqlite:///{tmp_path}/journal.db"\n'
+    file.write_text(f'{store}[[keys]]\nname = "anna"\nhash = "{hash_of(key)}"\n')
+    with serving(tmp_path, "--config", file, "--host", host) as (process, said):
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        assert (status(base, key), status(base, None)) == (200, 401)
+        file.write_text(store)
+        process.send_signal(signal.SIGHUP)
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while status(base, key) != 401:
+            assert time.monotonic() < ends, "it stays valid"
+            time.sleep(0.02)
+        assert status(base, None) == 401
+        _, _, err = stopped(process)
+    assert "no keys are left" in err
+    assert "configuration refused" not in err
 
 
 def test_a_key_is_shown_once_and_its_block_makes_it_one(tmp_path):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket as sockets
 
+import openai
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
@@ -39,6 +40,9 @@ from tests.gateway.building import (
 
 BUSY = error_body("Slow down.", "rate_limit_exceeded")
 
+MCP = {"type": "mcp", "server_label": "s", "server_url": "https://s", "require_approval": "never"}
+"""A tool that the provider calls itself, and asks nobody."""
+
 
 def served(work, **more):
     async def main():
@@ -71,6 +75,28 @@ def test_a_request_that_was_lost_is_sent_again_as_often_as_it_may_be(streamed):
         assert (await gw.ask(input="x"))["http"] == 200
 
     served(work, up_retries=2)
+
+
+@pytest.mark.parametrize(
+    ("more", "times"),
+    [({}, 3), ({"tools": [MCP]}, 1), ({"background": True}, 1), ({"conversation": "conv_1"}, 1)],
+)
+def test_an_official_client_repeats_what_was_lost_only_where_that_does_no_harm(more, times):
+    async def work(up, gw):
+        async def cut(asked):
+            asked.request.transport.abort()
+
+        up.then(*[cut] * 10)
+        async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
+            client._sleep_for_retry = no_wait
+            with pytest.raises(openai.InternalServerError, match="was lost before the end"):
+                await client.responses.create(model="m", input="x", **more)
+        assert sum(one.request.method == "POST" for one in up.asked) == times
+
+    async def no_wait(**how):
+        """Behind each try that failed."""
+
+    served(work, up_retries=0)
 
 
 def test_a_busy_upstream_is_asked_again_when_it_says_that_this_is_soon():
@@ -490,11 +516,99 @@ def test_a_failure_that_could_not_be_kept_is_not_passed_on(streamed):
             end = (await gw.stream(input="x"))[-1]["response"]
         else:
             end = await gw.ask(input="x")
-            assert end["http"] == 503
+            assert end["http"] == 500
         assert end["error"]["code"] == "journal_unavailable"
         assert "gave up" not in json.dumps(end)
 
     served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_an_official_client_does_not_repeat_what_was_answered_and_could_not_be_kept(transport):
+    """It repeats whatever has a status from 500 on by itself, up to its `max_retries`."""
+
+    async def work(up, gw):
+        unwritable(gw)
+        async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await client.responses.create(model="m", input="x", tools=[MCP])
+        assert len(up.asked) == 1
+        assert (caught.value.status_code, caught.value.code) == (500, "journal_unavailable")
+        assert "The upstream has this request" in caught.value.message
+        assert "not sent" not in caught.value.message
+        assert "retry-after" not in caught.value.response.headers
+
+    served(work, up_transport=transport)
+
+
+def test_a_stream_whose_answer_could_not_be_kept_says_that_the_upstream_has_the_request():
+    async def work(up, gw):
+        unwritable(gw)
+        end = (await gw.stream(input="x"))[-1]
+        assert end["type"] == "response.failed"
+        assert "The upstream has this request" in end["response"]["error"]["message"]
+
+    served(work)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_nothing_more_is_sent_until_the_journal_can_be_written_again(streamed):
+    async def work(up, gw):
+        async def status(**body):
+            if streamed:
+                (first, *_) = await gw.stream(**body)
+                return first.get("http", 200)
+            return (await gw.ask(**body))["http"]
+
+        gw.store.fails = lambda kind, name: kind in {*WRITES, "claim"}
+        await status(input="x")
+        assert len(up.asked) == 1
+        for _ in range(3):
+            assert await status(input="x") == 503
+        assert len(up.asked) == 1
+        gw.store.fails = lambda kind, name: False
+        assert await status(input="x") == 200
+        assert len(up.asked) == 2
+        assert not [one async for one in gw.store.conversations() if "tried" in one.conversation]
+
+    served(work)
+
+
+def test_nothing_is_sent_where_a_look_at_its_health_has_shown_that_the_journal_is_away():
+    async def work(up, gw):
+        gw.store.fails = lambda kind, name: True
+        async with gw.client.get(gw.url.replace("/v1", "/health/ready")) as told:
+            assert told.status == 503
+        assert (await gw.ask(input="x"))["http"] == 503
+        assert up.asked == []
+        gw.store.fails = lambda kind, name: False
+        assert (await gw.ask(input="x"))["http"] == 200
+
+    served(work)
+
+
+def test_a_journal_that_fails_behind_a_try_does_not_make_it_unsent():
+    """The first upstream may have it; what would be sent to the next one cannot be read."""
+
+    async def main():
+        async with provider() as one, provider() as two:
+            names = (upstream(one, "one", retries=0), upstream(two, "two", retries=0))
+            async with gateway(*names) as gw:
+                one.then(streaming("resp_1", message()))
+                await gw.ask(input="a")
+
+                async def cut(asked):
+                    gw.world.exchanges._remembered.clear()
+                    gw.store.fails = lambda kind, name: kind == "read"
+                    asked.request.transport.abort()
+
+                one.then(cut)
+                told = await gw.ask(input="b", previous_response_id="resp_1")
+                assert told["http"] == 500
+                assert "not sent" not in told["error"]["message"]
+                assert two.asked == []
+
+    run(main())
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -1,6 +1,7 @@
 """The examples of running it say what the gateway takes."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,53 @@ def test_the_balancer_knows_the_replicas_of_the_example():
     replicas = re.findall(r"server (\w+):8770;", (FOLDER / "nginx.conf").read_text())
     assert replicas == ["one", "two"]
     assert set(replicas) < set(compose()["services"])
+
+
+ROOT = FOLDER.parents[1]
+
+
+def copied():
+    """What the image is made of: paths in the checkout, and where they are put."""
+    lines = re.findall(r"^COPY (.+)$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    return {
+        name: f"{to}{name}" if to.endswith("/") else to
+        for *names, to in map(str.split, lines)
+        for name in names
+    }
+
+
+def test_the_image_is_built_from_a_checkout_that_has_all_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    wanted = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    wanted |= {
+        *wheel["packages"],
+        *wheel["force-include"],
+        project["tool"]["hatch"]["version"]["path"],
+    }
+    for name in wanted:
+        assert any(Path(name).is_relative_to(one) for one in copied()), name
+    for name, to in copied().items():
+        assert (ROOT / name).exists()
+        assert to == f"/checkout/{name}"  # where it is in the checkout, it is there
+    assert (
+        "pip install --no-cache-dir '/checkout[gateway,postgres]'"
+        in (FOLDER / "Dockerfile").read_text()
+    )
+
+
+def test_compose_builds_the_image_from_the_checkout_that_it_is_in():
+    described = compose()
+    builds = [one["build"] for one in described["services"].values() if "build" in one]
+    assert len(builds) == 3  # two replicas, and what migrates
+    for build in builds:
+        context = (FOLDER / build["context"]).resolve()
+        assert context == ROOT
+        assert context / build["dockerfile"] == FOLDER / "Dockerfile"
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("docs/*.md"), *FOLDER.iterdir()], ids=lambda page: page.name
+)
+def test_nothing_is_installed_from_an_index_in_which_it_may_not_be(page):
+    assert not re.findall(r"pip install[^\n]* '?lockstitch\b.*", page.read_text())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import socket
+import ssl
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.asked import Api, NotARequest, read
 from lockstitch.gateway.deciding.guard import Guarding, guarded
 from lockstitch.gateway.deciding.refusals import Failing, Refusal, not_whole
+from lockstitch.gateway.lines import LineFailure
 from lockstitch.upstream.contract import Fate
 from lockstitch.upstream.failures import fate_of
 from lockstitch.upstream.said import said_in, said_in_frame
@@ -127,6 +130,8 @@ def test_a_frame_names_its_lane_and_its_status():
     assert "stream_id" not in json.loads(refusals.draining().frame())
 
 
+AWAY = LineFailure("No connection to 10.0.0.1.", sent=False)
+
 EVERY = [
     refusals.not_a_request(NotARequest("no")),
     refusals.response_not_found("resp_1"),
@@ -140,9 +145,10 @@ EVERY = [
     refusals.no_such_model("m"),
     refusals.too_many_requests(3),
     refusals.too_large(5),
-    refusals.unreachable("openai"),
-    refusals.unreachable("openai", timed_out=True),
+    refusals.unreachable("openai", AWAY),
+    refusals.unreachable("openai", LineFailure("slow", sent=True, timed_out=True)),
     refusals.journal_unavailable(),
+    refusals.answer_not_kept(),
     refusals.draining(),
 ]
 
@@ -179,6 +185,49 @@ def test_the_gateway_reads_its_own_refusals_as_what_they_are():
         )
 
 
+def because(cause):
+    """A line that failed for this reason."""
+    try:
+        raise LineFailure("No connection to 10.0.0.1.", sent=False) from cause
+    except LineFailure as failure:
+        return failure
+
+
+@pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "it refused the connection"),
+        (socket.gaierror(-2, "Name or service not known"), "its name is not known"),
+        (UnicodeError("label too long"), "its name is not known"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), "TLS failed"),
+        (ssl.SSLCertVerificationError(1, "self-signed"), "its certificate is not trusted"),
+        (TimeoutError(), "there was no connection in time"),
+    ],
+)
+def test_a_client_is_told_which_upstream_and_why_but_no_address(cause, why):
+    no = refusals.unreachable("openai", because(cause))
+    assert no.message == f"The upstream 'openai' cannot be reached: {why}. Try again."
+    assert (no.status, no.headers()) == (502, [("content-type", "application/json")])
+
+
+def test_what_nobody_knows_the_reason_of_is_told_without_one():
+    no = refusals.unreachable("openai", because(OSError("Multiple exceptions")))
+    assert no.message == "The upstream 'openai' cannot be reached. Try again."
+
+
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_what_may_have_arrived_and_would_do_harm_twice_is_not_to_be_sent_again(timed_out):
+    lost = LineFailure("It was cut.", sent=True, timed_out=timed_out)
+    no = refusals.unreachable("openai", lost, again=False)
+    assert "It may have the request" in no.message
+    assert ("x-should-retry", "false") in no.headers()
+    harmless = refusals.unreachable("openai", lost)
+    assert harmless.message.endswith("Try again.")
+    assert dict(harmless.headers()).keys() == {"content-type"}
+    # What never left is sent for the first time.
+    assert refusals.unreachable("openai", AWAY, again=False).again
+
+
 def test_a_request_that_is_none_is_refused_with_its_field():
     with pytest.raises(NotARequest) as caught:
         read(b'{"store": 1}')
@@ -194,7 +243,7 @@ def _data(event: bytes) -> tuple[str | None, dict]:
 
 
 def test_a_stream_is_ended_in_the_form_of_its_api():
-    no = refusals.unreachable("openai")
+    no = refusals.unreachable("openai", AWAY)
     assert _data(no.event(Api.CHAT)) == (None, json.loads(no.body()))
     assert _data(no.event(Api.MESSAGES)) == ("error", json.loads(no.body(Api.MESSAGES)))
     name, data = _data(no.event(Api.RESPONSES))

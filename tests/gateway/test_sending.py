@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.deciding.sending import Form, Going, first_forms, other_forms
+from lockstitch.gateway.deciding.sending import (
+    Form,
+    Going,
+    first_forms,
+    other_forms,
+    why_replayed,
+)
 from tests.generated import examples
 
 _goings = st.builds(Going, **{name: st.booleans() for name in Going.__struct_fields__})
@@ -56,3 +63,22 @@ def test_the_rules_hold_for_every_request(going):
         assert Form.AS_IT_IS not in elsewhere
     if not going.keeps_state and going.store:
         assert Form.AS_IT_IS not in first_forms(going)
+
+
+@pytest.mark.parametrize(
+    ("going", "why"),
+    [
+        # The ordinary turn of an upstream without state, over HTTP and over a WebSocket.
+        (Going(anchored=True, keeps_state=False, anchor_gone=True), "kept_here"),
+        (Going(anchored=True, keeps_state=False), "kept_here"),
+        # Behind a warm-up that the gateway gave.
+        (Going(anchored=True, local=True, anchor_gone=True), "kept_here"),
+        # It was on a connection that is closed.
+        (Going(anchored=True, anchor_gone=True), "anchor_gone"),
+        # Another upstream said it, which cannot be asked now.
+        (Going(anchored=True, at_home=False), "no_anchor_there"),
+        (Going(anchored=True, at_home=False, keeps_state=False), "no_anchor_there"),
+    ],
+)
+def test_what_the_gateway_keeps_anyway_is_no_repair(going, why):
+    assert why_replayed(going) == why

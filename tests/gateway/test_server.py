@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
+import json
+import re
+import socket
 from collections import Counter
+from io import StringIO
 
 import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from lockstitch.gateway.config.model import Config, LogSettings
+from lockstitch.gateway.config.model import Config, LogSettings, Upstream
 from lockstitch.gateway.keeping.recording import Recorder
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.responding.answering import Answering
@@ -470,3 +475,158 @@ def test_requests_are_logged_without_what_they_say(capsys):
     everything = written.out + written.err
     assert "private" not in everything
     assert "hush" not in everything
+
+
+def lines_logged(work):
+    """What a gateway logs of its requests meanwhile."""
+    written = StringIO()
+    logs.configure(LogSettings(), stream=written)
+    try:
+        run(work)
+    finally:
+        logs.configure(LogSettings())
+    said = [json.loads(line) for line in written.getvalue().splitlines()]
+    return [line for line in said if line["event"] == "request"]
+
+
+def nobody():
+    """A port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+ASKED = {
+    "POST /responses": {"input": "x"},
+    "POST /chat/completions": {"messages": []},
+    "POST /messages": {"messages": []},
+    "POST /conversations": {},
+    "GET /models": {},
+    "POST /files": {},
+    "GET /conversations/conv_1": {},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_log_says_why_an_upstream_cannot_be_reached_and_the_client_learns_which(asked):
+    method, _, path = asked.partition(" ")
+    port = nobody()
+
+    async def work():
+        one = Upstream(name="away", url=f"http://127.0.0.1:{port}/v1", retries=0)
+        async with gateway(one) as gw:
+            body = {"model": "m", **ASKED[asked]}
+            async with gw.client.request(method, gw.url + path, json=body) as told:
+                assert told.status == 502
+                message = (await told.json())["error"]["message"]
+                assert message.startswith("The upstream 'away' cannot be reached: it refused")
+                assert str(port) not in message
+
+    (line,) = lines_logged(work())
+    (note,) = [one for one in line["notes"] if one.startswith("away: ")]
+    assert f"127.0.0.1:{port}" in note
+    assert f"[Errno {errno.ECONNREFUSED}]" in note
+
+
+@pytest.mark.parametrize("path", ["/realtime?model=m", "/responses", "/other"])
+def test_the_log_says_why_no_websocket_leads_to_an_upstream(path):
+    port = nobody()
+
+    async def work():
+        one = Upstream(name="away", url=f"http://127.0.0.1:{port}/v1", retries=0)
+        async with gateway(one) as gw:
+            if path == "/responses":
+                ws = await gw.socket()
+                await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+                assert "it refused" in (await next_end(ws))["error"]["message"]
+                await ws.close()
+                return
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="502"):
+                await gw.client.ws_connect(gw.url + path)
+
+    line = lines_logged(work())[0]
+    (note,) = [one for one in line["notes"] if one.startswith("away: ")]
+    assert f"127.0.0.1:{port}" in note
+
+
+def test_tls_to_a_port_that_speaks_none_is_told_as_that():
+    async def work():
+        async with provider() as up:
+            url = up.url.replace("http:", "https:")
+            async with gateway(Upstream(name="plain", url=url, retries=0)) as gw:
+                told = await gw.ask(input="x")
+                assert told["error"]["message"].startswith(
+                    "The upstream 'plain' cannot be reached: TLS failed."
+                )
+
+    (line,) = lines_logged(work())
+    assert any("SSL" in note for note in line["notes"])
+
+
+def test_a_stream_that_breaks_says_in_the_log_how_and_to_the_client_only_that():
+    async def work():
+        async with both() as (up, gw):
+            up.then(saying(told_by("resp_1", message())[:3], then="cut"))
+            end = (await gw.stream(input="x"))[-1]
+            assert end["type"] == "response.failed"
+            told = end["response"]["error"]["message"]
+            assert told.startswith("The upstream 'up' was lost before the end of its answer.")
+            assert "127.0.0.1" not in told
+
+    (line,) = lines_logged(work())
+    assert any(note.startswith("up: The upstream 127.0.0.1:") for note in line["notes"])
+
+
+def test_an_ordinary_turn_of_an_upstream_without_state_does_not_look_like_a_repair():
+    counted = {}
+
+    async def work():
+        async with both(up_state="gateway") as (_, gw):
+            first = await gw.ask(input="x")
+            await gw.ask(input="y", previous_response_id=first["id"])
+            page = gw.world.metrics.exposition()[0].decode()
+            counted.update(re.findall(r'replays_total\{why="(\w+)"\} ([0-9.]+)', page))
+
+    lines = lines_logged(work())
+    assert [line.get("notes") for line in lines] == [None, ["from the journal"]]
+    assert counted == {"kept_here": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("keyed", "words"),
+    [(True, "no upstream that this key may use."), (False, "no upstream of this gateway.")],
+)
+def test_a_model_that_nobody_has_is_told_without_a_key_that_is_not_there(keyed, words):
+    async def work(up, gw):
+        told = await gw.ask(input="x", model="other", key="lsk_a" if keyed else None)
+        assert told["http"] == 404
+        assert told["error"]["message"] == f"The model 'other' is served by {words}"
+        assert up.asked == []
+
+    served(work, up_models=("m",), keys=keys("a") if keyed else ())
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"requests_per_minute": 1}, "too many requests (more than 1 a minute)"),
+        ({"concurrent": 1}, "too many requests (more than 1 at a time)"),
+    ],
+)
+def test_a_key_that_is_used_up_is_told_what_it_may(limits, words):
+    async def work(up, gw):
+        go = asyncio.Event()
+
+        async def waits(asked):
+            await go.wait()
+            return await streaming("resp_1", message())(asked)
+
+        up.then(waits)
+        first = asyncio.create_task(gw.ask(input="x", key="lsk_a"))
+        await until(lambda: up.asked)
+        told = await gw.ask(input="x", key="lsk_a")
+        go.set()
+        assert (await first)["http"] == 200
+        assert told["http"] == 429
+        assert words in told["error"]["message"]
+
+    served(work, keys=keys("a", **limits))

@@ -14,7 +14,7 @@ from typing import Final
 import typer
 
 from lockstitch.cli.app import CLEAN
-from lockstitch.cli.missing_parts import needs
+from lockstitch.cli.missing_parts import PartMissing, needs
 from lockstitch.store.urls import public_url
 
 with needs("serve", "gateway"):
@@ -59,7 +59,7 @@ class _Source:
 
     def again(self) -> Config:
         """The configuration as it is now."""
-        return self.completed(load(self.options))
+        return self.completed(load(self.options, again=True))
 
     def completed(self, config: Config) -> Config:
         """One that was read, with the emulator where it names no upstream."""
@@ -72,9 +72,15 @@ class _Source:
 
 
 async def _emulator(stack: AsyncExitStack) -> str:
-    """Start an emulator; where it is."""
-    with needs("serve without OPENAI_API_KEY", "gateway", "emulator"):
-        from lockstitch.emulator import Emulator, Settings
+    """Start an emulator; where it is. Raises `PartMissing`."""
+    try:
+        with needs("the emulator", "gateway", "emulator"):
+            from lockstitch.emulator import Emulator, Settings
+    except PartMissing as missing:
+        raise PartMissing(
+            "There is no upstream. Set OPENAI_API_KEY, or name one (--upstream URL, --config FILE)."
+            f" To have an emulator in its place: {missing}"
+        ) from None
     # A provider of its own each time: its ids must not be those in the journal of an earlier one.
     emulator = await stack.enter_async_context(
         Emulator(settings=Settings(seed=secrets.randbits(32)))
@@ -97,6 +103,7 @@ def _greet(config: Config) -> None:
         "For clients of OpenAI:",
         f"    export OPENAI_BASE_URL={base}",
         f"    export OPENAI_API_KEY=…    # {key}",
+        *_for_anthropic(config, key),
         "For Codex, in ~/.codex/config.toml:",
         '    model_provider = "lockstitch"',
         "    [model_providers.lockstitch]",
@@ -121,6 +128,16 @@ def _greet(config: Config) -> None:
             " conversations can be read on the way (tls_certificate, tls_key).",
             err=True,
         )
+
+
+def _for_anthropic(config: Config, key: str) -> list[str]:
+    if not any("messages" in one.apis for one in config.upstreams):
+        return []
+    return [
+        "For clients of Anthropic, which add /v1 themselves:",
+        f"    export ANTHROPIC_BASE_URL={config.server.url}",
+        f"    export ANTHROPIC_API_KEY=…    # {key}",
+    ]
 
 
 def _upstreams(config: Config) -> list[str]:

@@ -5,8 +5,10 @@ being woken: that is what an event costs. Lines are in `wire`; who listens is `r
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -27,14 +29,33 @@ class Asking(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
+UNREACHED: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (ssl.SSLCertVerificationError, "its certificate is not trusted"),
+    (ssl.SSLError, "TLS failed"),
+    (socket.gaierror, "its name is not known"),
+    # A name that no resolver can be asked for.
+    (UnicodeError, "its name is not known"),
+    (ConnectionRefusedError, "it refused the connection"),
+    (TimeoutError, "there was no connection in time"),
+)
+"""Why there is no connection, in words that anybody may see: no address is in them. The first that
+fits; most of them are kinds of one another."""
+
+
 class LineFailure(LockstitchError):
-    """The line to an upstream failed."""
+    """The line to an upstream failed. Its words name the address, and are for the log."""
 
     def __init__(self, message: str, *, sent: bool, timed_out: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
         """May the upstream have the request?"""
         self.timed_out = timed_out
+
+    @property
+    def unreached(self) -> str | None:
+        """Why there was no connection, for everybody; None where there was one, or nobody knows."""
+        cause = self.__cause__
+        return next((why for kind, why in UNREACHED if isinstance(cause, kind)), None)
 
 
 class Hearing(Protocol):

@@ -208,6 +208,7 @@ class Gateway:
                 await self.world.store.find(Name(Naming.RESPONSE, "ready"))
         except (StoreError, TimeoutError) as error:
             logs.careful("not ready", why=str(error) or "the journal does not answer")
+            self.world.journal_failed = True
             return web.Response(status=503, text="the journal does not answer\n")
         return web.Response(text="ready\n")
 

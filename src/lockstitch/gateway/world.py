@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -24,12 +25,17 @@ from lockstitch.gateway.deciding.refusals import (
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.prefixes import Prefixes
-from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.lines import Headers, LineFailure
 from lockstitch.gateway.running.shared_allowance import allowance_here
 from lockstitch.gateway.showing.runs import Runs
 from lockstitch.gateway.upstreams import Reached, Upstreams
 from lockstitch.gateway.watching.metrics import Metrics
 from lockstitch.store.contract import Store
+
+TRIED: Final = "gateway-tried"
+"""What is written to see whether it can be. It is no tenant's (`keeping.journal`), and deleted at
+once."""
+TRIED_SECONDS: Final = 1.0
 
 
 class Caller(Struct, kw_only=True, eq=False):
@@ -56,6 +62,10 @@ class Caller(Struct, kw_only=True, eq=False):
     def note(self, what: str) -> None:
         if what not in self.notes:
             self.notes.append(what)
+
+    def note_failure(self, upstream: str, failure: LineFailure) -> None:
+        """A line failed: in its own words, which only the log has."""
+        self.note(f"{upstream}: {failure}")
 
     def guard(self, upstream: Reached) -> Guard:
         own = self.key.guard if self.key is not None else None
@@ -104,6 +114,8 @@ class World:
         self.sessions: set[Session] = set()
         """Clients' WebSockets."""
         self.passing: set[Passing] = set()
+        self.journal_failed = False
+        """An answer could not be kept, or the journal does not answer."""
 
     @property
     def upstreams(self) -> Upstreams:
@@ -114,6 +126,15 @@ class World:
         """Make the lines to the upstreams. They belong to the running event loop."""
         config = self.config
         self._upstreams = Upstreams(config.upstreams, config.limits, keyed=bool(config.keys))
+
+    async def try_journal(self) -> None:
+        """Where the journal has failed, see that the next answer can be kept before it is asked
+        for. Raises `StoreError`."""
+        if self.journal_failed:
+            name = f"{TRIED}/{secrets.token_hex(8)}"
+            await self.store.claim(name, owner=TRIED, seconds=TRIED_SECONDS)
+            await self.store.delete(name)
+            self.journal_failed = False
 
     def key_of(self, headers: Headers) -> Key | None:
         """Whose key these headers show, now."""
@@ -133,7 +154,13 @@ class World:
         exhausted = self.allowance.take(key, self.clock())
         if exhausted is not None:
             self.metrics.refused.labels(exhausted.of).inc()
-            raise RequestRefused(too_many_requests(exhausted.retry_after, exhausted.of))
+            most = (
+                f"{key.concurrent} at a time"
+                if exhausted.of == "concurrent"
+                else f"{key.requests_per_minute} a minute"
+            )
+            what = f"requests (more than {most})"
+            raise RequestRefused(too_many_requests(exhausted.retry_after, what))
         try:
             yield
         finally:
@@ -158,7 +185,7 @@ class World:
             if fits(one.told) and (model is None or one.told.serves(model))
         ]
         if not found:
-            raise RequestRefused(no_such_model(model))
+            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
         return found
 
     def route(
@@ -187,7 +214,7 @@ class World:
             bound=bound,
         )
         if not names:
-            raise RequestRefused(no_such_model(model))
+            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
         return {name: known[name] for name in names}
 
     def note_findings(self, caller: Caller, mode: Guarding, findings: Iterable[Finding]) -> None:

@@ -255,12 +255,23 @@ openai."""
         ),
         (
             UPSTREAM.replace("OPENAI_API_KEY", "NOT_THERE"),
-            "4: upstreams[0].key_env: names an environment variable that is not set, or is empty.",
+            "4: upstreams[0].key_env: NOT_THERE is not set, or is empty. Set it where the gateway"
+            " is started: export NOT_THERE=…",
+        ),
+        (
+            UPSTREAM.replace("OPENAI_API_KEY", "aB3dE5fG7hI9"),
+            "4: upstreams[0].key_env: the environment variable that it names is not set",
         ),
         (f"{UPSTREAM}key_file = 'x'", "5: upstreams[0].key_file: is one too many"),
         (
             UPSTREAM.replace("key_env = ", "key_file = "),
-            "4: upstreams[0].key_file: names a file that cannot be read: No such file",
+            "4: upstreams[0].key_file: the file that it names, beside this one, cannot be read: No"
+            " such file",
+        ),
+        (
+            UPSTREAM.replace('key_env = "OPENAI_API_KEY"', 'key_file = "/nowhere/openai"'),
+            "4: upstreams[0].key_file: /nowhere/openai cannot be read: No such file or directory."
+            " Put the key into it",
         ),
         (
             UPSTREAM.replace("https://", f"https://anna:{SECRET}@"),
@@ -279,7 +290,7 @@ def test_a_mistake_is_told_with_its_line_and_what_is_right(tmp_path, text, said)
 def test_a_key_file_holds_one_key(tmp_path, content):
     (tmp_path / "OPENAI_API_KEY").write_text(content)
     said = refused(tmp_path, UPSTREAM.replace("key_env = ", "key_file = "))
-    assert "upstreams[0].key_file: names a file that" in said
+    assert "upstreams[0].key_file: the file that it names, beside this one," in said
 
 
 def test_unknown_chains_are_refused_where_there_are_keys(tmp_path):

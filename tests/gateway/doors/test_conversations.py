@@ -311,6 +311,43 @@ def test_a_new_conversation_goes_past_an_upstream_that_is_down(emulator):
     run(play())
 
 
+def test_a_new_conversation_is_kept_here_where_the_upstream_that_is_up_keeps_none(make_emulator):
+    up, later = make_emulator(), make_emulator()
+
+    async def play():
+        store = MemoryStore()
+        upstreams = [Upstream(name="down", url=nobody()), at(up, "up", state="gateway")]
+        async with serving(*upstreams, store=store) as served:
+            client = served.client()
+            made = await client.conversations.create(items=[message("Hi.")])
+            assert (await served.world.conversations.read("anna", made.id)).upstream == ""
+            assert any(note.startswith("down: No connection") for note in served.callers[-1].notes)
+            answered = await client.responses.create(
+                model="gpt-5.5", input="Where are we?", conversation=made.id
+            )
+            assert answered.status == "completed"
+            assert len((await client.conversations.items.list(made.id)).data) == 3
+        # Whoever is asked next gets all of it.
+        async with serving(at(later, "down"), store=store) as served:
+            client = served.client()
+            await client.responses.create(model="gpt-5.5", input="And now?", conversation=made.id)
+            assert len((await client.conversations.items.list(made.id)).data) == 5
+        assert later.violations() == up.violations() == {}
+
+    run(play())
+
+
+def test_a_new_conversation_is_not_kept_here_for_an_upstream_of_another_api(emulator):
+    async def play():
+        down = Upstream(name="down", url=nobody())
+        chat = at(emulator, "chat", state="gateway", apis=("chat",))
+        async with serving(down, chat) as served:
+            status, error = await refusal(served.client().conversations.create())
+            assert (status, error["code"]) == (502, "upstream_unreachable")
+
+    run(play())
+
+
 def test_an_upstream_that_went_away_says_so_and_nothing_is_lost(make_emulator):
     emulator = make_emulator()
 
@@ -349,6 +386,7 @@ def test_nobody_gets_the_id_of_a_conversation_whose_owner_was_not_kept(emulator)
         async with serving(at(emulator), store=Full()) as served:
             status, error = await refusal(served.client().conversations.create())
             assert (status, error["code"]) == (503, "journal_unavailable")
+            assert "not sent" not in error["message"]
 
     run(play())
 

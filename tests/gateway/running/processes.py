@@ -34,7 +34,7 @@ try:
         run(
             serve(
                 load(options),
-                load=lambda: load(options),
+                load=lambda: load(options, again=True),
                 ready=ready,
                 gateway=gateway,
                 check_seconds=0.1,

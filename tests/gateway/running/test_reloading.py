@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
+from io import StringIO
 
 import pytest
 
-from lockstitch.gateway.config import Config, ConfigError, Key, Limits, Server, Upstream
-from lockstitch.gateway.running.reloading import Reloading, changed
+from lockstitch.gateway.access.keys import Keyring, hash_of, new_key
+from lockstitch.gateway.config import (
+    Config,
+    ConfigError,
+    Key,
+    Limits,
+    LogSettings,
+    Problem,
+    Server,
+    Upstream,
+)
+from lockstitch.gateway.running.reloading import SHUT, Reloading, changed
+from lockstitch.gateway.watching import logs
 from tests.gateway.building import until
 
 HASH = "sha256:" + "0" * 64
@@ -36,11 +50,58 @@ def test_a_port_that_was_taken_for_any_is_no_change():
     assert changed(config(port=40000), config(port=0))[1] == []
 
 
-def test_the_last_key_cannot_go_while_it_runs():
-    with pytest.raises(ConfigError, match="keys: all of them are gone"):
-        changed(config(keys=(KEY,)), config())
+ANNA = new_key()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_last_key_that_is_taken_out_is_revoked_and_nobody_is_let_in_in_its_place(host):
+    old = config(host=host, keys=(Key(name="anna", hash=hash_of(ANNA)),))
+    going_on, _ = changed(old, config(host="127.0.0.1"))
+    keyring = Keyring(going_on.keys)
+    assert keyring  # nobody comes in without a key
+    assert keyring.holder(ANNA, now=time.time()) is None
+    # It stays so, until there is a key again.
+    still, _ = changed(going_on, config(host="127.0.0.1"))
+    assert still.keys == SHUT
+    again, _ = changed(still, old)
+    assert Keyring(again.keys).holder(ANNA, now=time.time()).name == "anna"
+
+
+def test_a_gateway_without_keys_goes_on_without_keys():
+    assert changed(config(), config())[0].keys == ()
     with pytest.raises(ConfigError, match="can be reached from other machines"):
-        changed(config(host="0.0.0.0", keys=(KEY,)), config(host="127.0.0.1"))
+        changed(config(host="0.0.0.0"), config())
+
+
+def logged(reloading):
+    written = StringIO()
+    logs.configure(LogSettings(), stream=written)
+    try:
+        found = reloading.again()
+    finally:
+        logs.configure(LogSettings())
+    return found, [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+def test_the_log_says_that_no_keys_are_left():
+    found, lines = logged(Reloading(config(keys=(KEY,)), load=config))
+    assert found.keys == SHUT
+    assert [(line["level"], line["event"]) for line in lines] == [
+        ("error", "no keys are left"),
+        ("info", "configuration read"),
+    ]
+    assert "lockstitch key NAME" in lines[0]["holds"]
+    assert lines[1]["keys"] == 0
+
+
+def test_the_log_says_which_keys_stay_valid_while_the_file_has_a_mistake():
+    def wrong():
+        raise ConfigError([Problem(path=("server",), says="is wrong.")])
+
+    found, (line,) = logged(Reloading(config(keys=(KEY,)), load=wrong))
+    assert found is None
+    assert (line["level"], line["event"]) == ("error", "configuration refused")
+    assert "keys (anna): one that was taken out is valid until" in line["holds"]
 
 
 def test_a_file_is_read_again_when_it_has_come_to_rest(tmp_path):

@@ -24,8 +24,14 @@ def test_without_files_there_is_no_tls():
         (("a.pem", "b.key"), r"b\.key is not the key of the certificate in .*a\.pem"),
         (("a.pem", "hidden.key"), r"hidden\.key has a password"),
         (("nothing.pem", "a.key"), r"tls_certificate: .*nothing\.pem cannot be read: No such file"),
-        (("a.pem", "nothing.key"), r"tls_key: .*nothing\.key cannot be read: No such file"),
-        (("binary.pem", "a.key"), r"tls_certificate: .*binary\.pem holds no PEM"),
+        (
+            ("a.pem", "nothing.key"),
+            r"tls_key: .*nothing\.key cannot be read: No such file.*Name the file with the private",
+        ),
+        (("binary.pem", "a.key"), r"tls_certificate: .*binary\.pem holds no PEM.*openssl x509 "),
+        (("a.pem", "binary.pem"), r"tls_key: .*binary\.pem holds no PEM.*openssl pkey "),
+        (("a.pem", "a.pem"), r"tls_key: .*a\.pem holds no private key, but something else"),
+        (("a.key", "a.pem"), r"tls_certificate: .*a\.key holds no certificate, but something else"),
         (("torn.pem", "a.key"), r"torn\.pem is damaged"),
     ],
 )

@@ -39,8 +39,11 @@ class Options(Struct, frozen=True, kw_only=True):
     workers: int | None = None
 
 
-def load(options: Options, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration. Raises `ConfigError`, with every problem there is."""
+def load(
+    options: Options, environment: Mapping[str, str] | None = None, *, again: bool = False
+) -> Config:
+    """The configuration. Raises `ConfigError`, with every problem there is. ``again``: for one that
+    runs; what it means there that no keys are in it is for `running.reloading` to say."""
     environment = os.environ if environment is None else environment
     text = "" if options.config is None else _text(options.config)
     document = _document(text, options.config)
@@ -56,6 +59,8 @@ def load(options: Options, environment: Mapping[str, str] | None = None) -> Conf
     )
     config = _with_upstream(config, options, environment, problems)
     check_whole(config, problems)
+    if not again:
+        check_open(config, problems)
     if problems:
         raise ConfigError(problems.in_order(), file=options.config)
     return config
@@ -66,8 +71,8 @@ def default_store(environment: Mapping[str, str]) -> str:
     return f"sqlite:///{data_folder(environment) / STORE_FILE}"
 
 
-def check_whole(config: Config, problems: Problems) -> None:
-    """What no single key tells."""
+def check_open(config: Config, problems: Problems) -> None:
+    """Who may come in where there are no keys."""
     server = config.server
     if not config.keys and not is_loopback(server.host):
         problems.add(
@@ -76,6 +81,11 @@ def check_whole(config: Config, problems: Problems) -> None:
             " could use your upstreams and read your conversations. Make a key (lockstitch key"
             " NAME), put what it prints into the file of --config, or listen on 127.0.0.1.",
         )
+
+
+def check_whole(config: Config, problems: Problems) -> None:
+    """What else no single key tells."""
+    server = config.server
     if server.workers > 1 and config.store.startswith("memory:"):
         problems.add(
             ("store",), "is memory, which workers cannot share. Name a file or a database."

@@ -45,6 +45,9 @@ NAME_SAYS: Final = "must be 1 to 64 letters, digits, dots, hyphens or underscore
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHOWN_VARIABLE: Final = re.compile(r"[A-Z]+(_[A-Z0-9]+)+")
+_SHOWN_FILE: Final = re.compile(r"(~|\.{0,2})/.+|.+\.[a-z]{2,5}")
+"""What cannot be the key itself, which somebody put where its name belongs. Only that is shown."""
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _KEY_TEXT: Final = re.compile(r"[\x21-\x7e]+")
@@ -119,11 +122,12 @@ class Reading:
 
     def _upstream(self, table: Table) -> Upstream:
         default = Upstream(name="", url="")
-        key_file = self._file(table.text("key_file", None, what="a file"))
+        written = table.text("key_file", None, what="a file")
+        key_file = self._file(written)
         upstream = Upstream(
             name=_name(table),
             url=_url(table),
-            key=self._key(table, key_file),
+            key=self._key(table, key_file, shown=_SHOWN_FILE.fullmatch(written or "") is not None),
             key_file=key_file,
             headers=_headers(table),
             models=table.texts("models", default.models, what='models, such as "gpt-*"'),
@@ -138,17 +142,16 @@ class Reading:
         table.finish(dict.fromkeys(_SECRET_WORDS, _NO_KEY_HERE))
         return upstream
 
-    def _key(self, table: Table, key_file: str | None) -> Secret | None:
+    def _key(self, table: Table, key_file: str | None, *, shown: bool) -> Secret | None:
         variable = table.text("key_env", None, what="the name of an environment variable")
         if variable is not None and key_file is not None:
             table.wrong("key_file", "is one too many: there is a key_env, too. Keep one of them.")
             return None
         if variable is not None:
             return self._key_in_variable(table, variable)
-        return None if key_file is None else _key_in_file(table, key_file)
+        return None if key_file is None else _key_in_file(table, key_file, shown=shown)
 
     def _key_in_variable(self, table: Table, variable: str) -> Secret | None:
-        # Its value is not shown: it would be the key itself that somebody put here by mistake.
         if not _VARIABLE.fullmatch(variable):
             table.wrong(
                 "key_env",
@@ -157,11 +160,17 @@ class Reading:
             )
             return None
         key = self._environment.get(variable, "").strip()
+        shown = _SHOWN_VARIABLE.fullmatch(variable)
+        named = variable if shown else "the environment variable that it names"
         if not key:
-            table.wrong("key_env", "names an environment variable that is not set, or is empty.")
+            table.wrong(
+                "key_env",
+                f"{named} is not set, or is empty. Set it where the gateway is started: export"
+                f" {variable if shown else 'NAME'}=…",
+            )
             return None
         if not _KEY_TEXT.fullmatch(key):
-            table.wrong("key_env", "names a variable that holds no key: it has blanks or controls.")
+            table.wrong("key_env", f"{named} holds no key: there are blanks or controls in it.")
             return None
         return Secret(key)
 
@@ -322,15 +331,22 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-def _key_in_file(table: Table, path: str) -> Secret | None:
+def _key_in_file(table: Table, path: str, *, shown: bool) -> Secret | None:
+    named = path if shown else "the file that it names, beside this one,"
     try:
         with open(path, encoding="ascii") as file:
             key = file.read(65536).strip()
     except (OSError, UnicodeDecodeError) as problem:
         why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else "it is no text"
-        table.wrong("key_file", f"names a file that cannot be read: {why}.")
+        table.wrong(
+            "key_file",
+            f"{named} cannot be read: {why}. Put the key into it, and nothing else, and let whoever"
+            " runs the gateway read it.",
+        )
         return None
     if not _KEY_TEXT.fullmatch(key):
-        table.wrong("key_file", "names a file that does not hold one key, and nothing else.")
+        table.wrong(
+            "key_file", f"{named} must hold one key, and nothing else: no blanks, one line."
+        )
         return None
     return Secret(key)

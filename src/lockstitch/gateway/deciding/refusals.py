@@ -18,6 +18,7 @@ from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
 from lockstitch.gateway.deciding.asked import Api, NotARequest
 from lockstitch.gateway.events import ERROR, FAILED, as_sse, fields_of
+from lockstitch.gateway.lines import LineFailure
 
 INVALID: Final = "invalid_request_error"
 
@@ -47,6 +48,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     code: str | None = None
     retry_after: float | None = None
     """Seconds."""
+    again: bool = True
+    """May a client send it again by itself?"""
 
     def error(self, api: Api = Api.RESPONSES) -> dict[str, Any]:
         if api is Api.MESSAGES:
@@ -70,6 +73,10 @@ class Refusal(Struct, frozen=True, kw_only=True):
         found = [("content-type", "application/json")]
         if self.retry_after is not None:
             found.append(("retry-after", str(math.ceil(self.retry_after))))
+        if not self.again:
+            # The clients of OpenAI and Anthropic send again whatever has a status from 500 on,
+            # unless they are told not to.
+            found.append(("x-should-retry", "false"))
         return found
 
     def frame(self, stream_id: str | None = None) -> bytes:
@@ -166,11 +173,13 @@ def from_a_page() -> Refusal:
     )
 
 
-def no_such_model(model: str | None) -> Refusal:
+def no_such_model(model: str | None, *, keyed: bool = True) -> Refusal:
+    """``keyed``: where there are keys, others may have it."""
     named = f"The model '{model}'" if model else "A request without a model"
+    whose = "that this key may use" if keyed else "of this gateway"
     return Refusal(
         status=404,
-        message=f"{named} is served by no upstream that this key may use.",
+        message=f"{named} is served by no upstream {whose}.",
         param="model",
         code="model_not_found",
     )
@@ -199,25 +208,57 @@ def too_large(most_bytes: int) -> Refusal:
 # --- something is not there --------------------------------------------------------------------
 
 
-def unreachable(upstream: str, *, timed_out: bool = False) -> Refusal:
-    """Only the name that the configuration gives: addresses and keys are nobody's business."""
-    what = "did not answer in time" if timed_out else "cannot be reached"
+def unreachable(upstream: str, failure: LineFailure, *, again: bool = True) -> Refusal:
+    """Only the name that the configuration gives: addresses and keys are nobody's business.
+    ``again``: a second time does no harm, whether the upstream has the request or not."""
+    what = "cannot be reached"
+    if failure.timed_out:
+        what = "did not answer in time"
+    elif failure.sent:
+        what = "was lost before the end of its answer"
+    elif failure.unreached is not None:
+        what += f": {failure.unreached}"
+    then = "Try again."
+    if failure.sent and not again:
+        then = "It may have the request: send it again only if that does no harm."
     return Refusal(
-        status=504 if timed_out else 502,
-        message=f"The upstream {upstream!r} {what}. Try again.",
+        status=504 if failure.timed_out else 502,
+        message=f"The upstream {upstream!r} {what}. {then}",
         type="server_error",
-        code="upstream_timeout" if timed_out else "upstream_unreachable",
+        code="upstream_timeout" if failure.timed_out else "upstream_unreachable",
+        again=again or not failure.sent,
     )
 
 
-def journal_unavailable(retry_after: float = 1.0) -> Refusal:
+def journal_unavailable(retry_after: float = 1.0, *, asked: bool = False) -> Refusal:
+    """Before anything was sent. ``asked``: an upstream has done what was asked for, and doing it
+    once more changes nothing."""
+    what = (
+        "so it does not have what the upstream did. Ask again: that does no harm."
+        if asked
+        else "so nothing would be kept of this request; it was not sent. Try again."
+    )
     return Refusal(
         status=503,
-        message="The journal cannot be written, so nothing would be kept of this request; it was "
-        "not sent. Try again.",
+        message=f"The journal cannot be written, {what}",
         type="server_error",
         code="journal_unavailable",
         retry_after=retry_after,
+    )
+
+
+def answer_not_kept() -> Refusal:
+    """The upstream has the request, and nobody has its answer: a second one is another response,
+    and tools that the provider calls itself may be called twice. Only the client knows whether
+    that does harm."""
+    return Refusal(
+        status=500,
+        message="The upstream has this request, and its answer cannot be kept: the journal cannot "
+        "be written. So it is not shown. The request may have taken effect: send it again only if "
+        "that does no harm.",
+        type="server_error",
+        code="journal_unavailable",
+        again=False,
     )
 
 

@@ -303,6 +303,11 @@ def _careful(one: Try, what: Failed) -> Next | None:
     return None
 
 
+def is_repeatable(one: Try) -> bool:
+    """May the client send it again by itself? It would not know what it does."""
+    return not (one.background or one.provider_acts or one.sent is Sent.CONVERSATION)
+
+
 def _possible(want: Want, one: Try) -> Next | None:
     if want is Want.STRIPPED:
         return AgainStripped() if one.may_be_foreign else None

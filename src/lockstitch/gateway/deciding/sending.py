@@ -6,6 +6,7 @@ be made is sent. What follows a try that failed is in `retrying`; who makes a fo
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
@@ -70,6 +71,17 @@ def other_forms(going: Going) -> tuple[Form, ...]:
         return (Form.AS_IT_IS,)
     # What is not whole, the upstream shall refuse.
     return (Form.ALONE, Form.UNSTORED) if going.names_kept else (Form.UNSTORED,)
+
+
+KEPT_HERE: Final = "kept_here"
+"""Not a repair: no upstream was ever to have what the request goes on from."""
+
+
+def why_replayed(going: Going) -> str:
+    """What makes it necessary to send everything, for the upstream that a request goes to first."""
+    if going.local or (going.at_home and not going.keeps_state):
+        return KEPT_HERE
+    return "anchor_gone" if going.anchor_gone else "no_anchor_there"
 
 
 def _has_what_comes_before(going: Going) -> bool:

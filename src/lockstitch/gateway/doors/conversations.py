@@ -11,7 +11,7 @@ from aiohttp import web
 from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.deciding.conversation_bodies import missing, read_body
 from lockstitch.gateway.deciding.listing import MOST_LISTED_ITEMS, Paging, page, paging
-from lockstitch.gateway.deciding.refusals import conversation_not_found, unreachable
+from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found, unreachable
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
 from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.conversation_facts import Conversation
@@ -34,23 +34,33 @@ _ALL = Paging(limit=MOST_LISTED_ITEMS, newest_first=False)
 
 
 async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
-    """`POST /v1/conversations`: at the first upstream that keeps them; if none does, here."""
-    upstreams = keepers(world, caller)
-    for upstream in upstreams:
+    """`POST /v1/conversations`: at the first upstream that keeps them and can be reached. If none
+    keeps any, here; also if none can be reached and there is another that can go on with one of
+    ours."""
+    lost: Refusal | None = None
+    for upstream in keepers(world, caller):
         try:
             whole = await fetched(upstream, await asking_of(request, upstream, caller))
-        except LineFailure:
+        except LineFailure as failure:
             # Should it be there all the same, nobody knows of it, and nobody misses it.
-            caller.note(f"{upstream.name} cannot be reached")
+            caller.note_failure(upstream.name, failure)
+            lost = unreachable(upstream.name, failure)
             continue
         return await _made(world, caller, upstream, whole)
-    if upstreams:
-        return refused(caller, unreachable(upstreams[0].name))
+    if lost is not None:
+        if not any(_is_kept_for(one) for one in world.upstreams_for(caller)):
+            return refused(caller, lost)
+        caller.note("the conversation is kept by the gateway")
     asked = read_body(await request.read())
     made = await world.conversations.begin(
         caller.tenant, created=world.clock(), metadata=asked.metadata, items=asked.items or ()
     )
     return told_json(caller, made.body())
+
+
+def _is_kept_for(upstream: Reached) -> bool:
+    """Does the gateway keep responses and conversations for this upstream?"""
+    return not upstream.keeps_state and "responses" in upstream.told.apis
 
 
 async def _made(

@@ -29,7 +29,6 @@ async def exchange(
         if result.items is not None:
             body = rebuilt(asked, items=result.items, origins=result.origins)
     # To the first that can be reached: what never left may go elsewhere.
-    unreached = upstreams[0]
     for upstream in upstreams:
         asking = Asking(
             method=request.method,
@@ -40,9 +39,9 @@ async def exchange(
         try:
             return await passed(world, caller, request, upstream, asking, api=api)
         except LineFailure as failure:
-            unreached = upstream
+            caller.note_failure(upstream.name, failure)
+            lost = upstream.name, failure
             if failure.sent:
                 break
             upstream.cooling_until = routing.cooling_until(world.clock())
-            caller.note(f"elsewhere: {failure}")
-    return refused(caller, refusals.unreachable(unreached.name), api)
+    return refused(caller, refusals.unreachable(*lost), api)

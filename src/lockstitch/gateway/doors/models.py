@@ -35,6 +35,9 @@ async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -
     try:
         whole = await fetched(upstream, await asking_of(request, upstream, caller))
         data = msgspec.json.decode(whole.body).get("data") if whole.status == 200 else None
-    except (LineFailure, msgspec.DecodeError, ValueError, AttributeError, RecursionError):
+    except LineFailure as failure:
+        caller.note_failure(upstream.name, failure)
+        return []
+    except (msgspec.DecodeError, ValueError, AttributeError, RecursionError):
         return []
     return data if isinstance(data, list) else []

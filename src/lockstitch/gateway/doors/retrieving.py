@@ -171,16 +171,17 @@ async def _asked(
     try:
         whole = await fetched(upstream, asking)
     except LineFailure as failure:
+        caller.note_failure(upstream.name, failure)
         if journal_knows:
             caller.note(f"{upstream.name} is away: told from the journal")
             return None
-        return unreachable(upstream.name, timed_out=failure.timed_out)
+        return unreachable(upstream.name, failure)
     if whole.status == NOT_FOUND or (whole.status >= 500 and journal_knows):
         caller.note(f"{upstream.name} said {whole.status}: told from the journal")
         return None
     if whole.status == 200 and below != "/input_items":
         written = await write_end(world, caller, kept, whole.body)
-        return whole if written else journal_unavailable()
+        return whole if written else journal_unavailable(asked=True)
     return whole
 
 

@@ -103,7 +103,8 @@ class StreamAgain:
         for _ in range(1 + upstream.told.retries):
             try:
                 resumed = await Resumed.ask(upstream, self._asking(upstream, kept), self._newer)
-            except LineFailure:
+            except LineFailure as failure:
+                self._caller.note_failure(upstream.name, failure)
                 continue
             if resumed is None:
                 break
@@ -150,8 +151,9 @@ class StreamAgain:
             try:
                 whole = await fetched(upstream, asking)
                 if whole.status not in (200, NOT_FOUND):
-                    raise LineFailure(f"{upstream.name} said {whole.status}.", sent=True)
-            except LineFailure:
+                    raise LineFailure(f"It said {whole.status}.", sent=True)
+            except LineFailure as failure:
+                self._caller.note_failure(upstream.name, failure)
                 if self._reader is None:
                     raise
                 return

@@ -49,14 +49,15 @@ async def asked_elsewhere(
     if len(upstreams) == 1:
         asking = await asking_of(request, upstreams[0], caller)
         return await passed(world, caller, request, upstreams[0], asking)
-    down: Reached | None = None
+    down: Refusal | None = None
     for upstream in upstreams:
         asking = await asking_of(request, upstream, caller)
         first = asking if probe is None else structs.replace(asking, target=probe)
         try:
             whole = await fetched(upstream, first)
-        except LineFailure:
-            down = upstream
+        except LineFailure as failure:
+            caller.note_failure(upstream.name, failure)
+            down = unreachable(upstream.name, failure)
             continue
         if whole.status == NOT_FOUND:
             continue
@@ -65,4 +66,4 @@ async def asked_elsewhere(
         caller.upstream = upstream.name
         return told(caller, whole)
     # Where one could not be asked, nobody can say that it does not have it.
-    return refused(caller, missing if down is None else unreachable(down.name))
+    return refused(caller, missing if down is None else down)

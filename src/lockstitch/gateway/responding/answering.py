@@ -67,8 +67,6 @@ from lockstitch.upstream.said import Said
 NOT_ITS_ANSWER = frozenset({500, 502, 504})
 """A handshake that failed so says nothing of the request, which was not sent."""
 
-JOURNAL_GONE = "What was said cannot be kept: the journal cannot be written. Try again."
-
 
 class Ways(Protocol):
     """How upstreams are asked for this client."""
@@ -109,6 +107,8 @@ class Answering:
         self._unattended: asyncio.TimerHandle | None = None
         self._gone = False
         self._stopping = False
+        self._sent = False
+        """An upstream may have it."""
         self._over = False
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
@@ -139,11 +139,14 @@ class Answering:
         """The answer, if it is not in the stream. What is raised was raised before that began."""
         try:
             async with AsyncExitStack() as stack:
+                await self._world.try_journal()
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
         except RequestRefused as error:
             return no(error.refusal)
         except Exception as error:
+            if self._sent and isinstance(error, StoreError | NotDurable):
+                return self._unkept(error)
             if not self._stream.begun:
                 raise
             refusal = refusal_for(error, self._world, self._caller)
@@ -179,8 +182,7 @@ class Answering:
             at = upstream
             attempt, outcome = await self._attempted(found, upstream, sent)
             if isinstance(outcome, Ended):
-                await self._ended(found, attempt)
-                return None
+                return await self._ended(found, attempt)
             if isinstance(outcome, Whole) and outcome.status < 400:
                 if self._stream.shown is Shown.NOTHING:
                     return await self._answered(found, attempt, outcome)
@@ -192,6 +194,8 @@ class Answering:
                 attempt.recording.cut()
             await attempt.recording.close()
             failure = failure_of(outcome)
+            if isinstance(failure, LineFailure):
+                self._caller.note_failure(upstream.name, failure)
             anchor = self._asked.previous_response_id or self._asked.conversation
             others = routing.next_upstream(route, {*tried, upstream.name})
             this = Try(
@@ -239,7 +243,8 @@ class Answering:
             except CannotReplay as error:
                 self._caller.note(f"not replayed: {error}")
                 step = retrying.PassOn()
-            return self._failed(attempt, outcome, step, at)
+            again = retrying.is_repeatable(this)
+            return self._failed(attempt, outcome, step, at, again=again)
 
     @property
     def _is_unattended(self) -> bool:
@@ -283,7 +288,7 @@ class Answering:
             return attempt, Whole(refused.status, refused.headers, refused.body)
         except LineFailure as failure:
             return attempt, Broken(failure)
-        self._line = line
+        self._line, self._sent = line, True
         self._ways.fills(line)
         if self._stopping:
             self.stop("The gateway is shutting down.")
@@ -349,7 +354,7 @@ class Answering:
 
     async def _first(self, found: Prepared, upstream: Reached) -> Sending:
         going = self._going(found, upstream)
-        why = "anchor_gone" if going.anchor_gone else "no_anchor_there"
+        why = sending.why_replayed(going)
         try:
             return await self._first_of(sending.first_forms(going), found, upstream, why)
         except CannotReplay as error:
@@ -400,18 +405,18 @@ class Answering:
             case Form.REPLAYED:
                 made = await replaying.behind(asked, found.added, upstream)
                 self._world.metrics.replays.labels(why).inc()
-                self._caller.note(f"replayed: {why}")
+                kept_here = why == sending.KEPT_HERE
+                self._caller.note("from the journal" if kept_here else f"replayed: {why}")
                 return made
 
     # --- ends ----------------------------------------------------------------------------------
 
-    async def _ended(self, found: Prepared, attempt: Attempt) -> None:
+    async def _ended(self, found: Prepared, attempt: Attempt) -> Whole | None:
         recording, stream = attempt.recording, self._stream
         try:
             await stream.clear()
         except NotDurable as error:
-            self._unkept(error)
-            return
+            return self._unkept(error)
         self._remember(found, recording)
         shown = body_of(stream.response).id if stream.response else None
         if recording.id is not None and shown is not None and shown != recording.id:
@@ -423,8 +428,9 @@ class Answering:
         if recording.unrecorded is not None:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
+        return None
 
-    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole:
+    async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole | None:
         recording, body = attempt.recording, outcome.body
         if attempt.restored:
             with suppress(*UNREADABLE):
@@ -437,12 +443,18 @@ class Answering:
             try:
                 await durable
             except NotDurable as error:
-                return no(refusal_for(error, self._world, self._caller))
+                return self._unkept(error)
             self._remember(found, recording)
         return Whole(outcome.status, outcome.headers, body)
 
     def _failed(
-        self, attempt: Attempt, outcome: Outcome, step: retrying.Next, upstream: Reached
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        step: retrying.Next,
+        upstream: Reached,
+        *,
+        again: bool,
     ) -> Whole | None:
         """The client gets what the upstream said; where that is nothing, a word of our own."""
         stream = self._stream
@@ -458,9 +470,13 @@ class Answering:
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)
             stream.show(as_sse(heard.event.type, heard.data), (heard,))
-        elif stream.shown is Shown.NOTHING:
-            timed_out = isinstance(outcome, Broken) and outcome.failure.timed_out
-            return no(refusals.unreachable(upstream.name, timed_out=timed_out))
+        elif isinstance(outcome, Broken):
+            refusal = refusals.unreachable(upstream.name, outcome.failure, again=again)
+            # The words of a line name its address. Those in which it was stopped are our own.
+            message = str(outcome.failure) if self._stopping else refusal.message
+            if stream.shown is Shown.NOTHING:
+                return no(replace(refusal, message=message))
+            self._fail_stream(refusal.type, message, attempt.recording.said)
         elif isinstance(step, retrying.Fail):
             self._fail_stream(step.code, step.message, attempt.recording.said)
         else:
@@ -471,9 +487,11 @@ class Answering:
     def _unkept(self, error: Exception) -> Whole | None:
         """What was said could not be kept: nothing of it is shown."""
         careful("journal", why=str(error), request_id=self._caller.request_id)
+        self._world.journal_failed = True
+        refusal = refusals.answer_not_kept()
         if self._stream.shown is Shown.NOTHING:
-            return no(refusals.journal_unavailable())
-        self._fail_stream("journal_unavailable", JOURNAL_GONE, ())
+            return no(refusal)
+        self._fail_stream(refusal.code or refusal.type, refusal.message, ())
         self._stream.end()
         return None
 

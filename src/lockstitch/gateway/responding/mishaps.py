@@ -25,9 +25,10 @@ def refusal_for(error: Exception, world: World, caller: Caller) -> Refusal:
             return Refusal(status=408, message="The request did not arrive in time. Send it again.")
         case StoreError() | NotDurable():
             logs.careful("journal", why=str(error), request_id=caller.request_id)
-            return refusals.journal_unavailable()
+            return refusals.journal_unavailable(asked=bool(caller.upstream))
         case LineFailure():
-            return refusals.unreachable(caller.upstream or "upstream", timed_out=error.timed_out)
+            caller.note_failure(caller.upstream, error)
+            return refusals.unreachable(caller.upstream, error)
         case web.HTTPException():
             return Refusal(status=error.status, message=error.reason)
     logs.went_wrong("a mistake of the gateway", error, request_id=caller.request_id)

@@ -159,6 +159,7 @@ class _Passing:
 
     def broke(self, failure: LineFailure) -> None:
         if not self.over.done():
+            self._caller.note_failure(self._caller.upstream, failure)
             self.over.set_result(failure)
 
     async def finish(self, failure: LineFailure | None) -> web.StreamResponse | None:
@@ -171,7 +172,7 @@ class _Passing:
         if self._client is None:
             return web.Response(status=NOBODY_READS)
         if failure is not None and self._events is not None:
-            self._client.write(unreachable(self._caller.upstream).event(self._api))
+            self._client.write(unreachable(self._caller.upstream, failure).event(self._api))
         if failure is None or self._events is not None:
             self._client.end()
         else:
@@ -181,7 +182,8 @@ class _Passing:
     def _leave(self) -> None:
         if self.line is not None:
             self.line.leave()
-        self.broke(LineFailure("The client went away.", sent=True))
+        if not self.over.done():
+            self.over.set_result(LineFailure("The client went away.", sent=True))
 
 
 async def passed(

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from lockstitch.core.errors import LockstitchError
 from lockstitch.gateway.config.errors import ConfigError
-from lockstitch.gateway.config.loading import check_whole
-from lockstitch.gateway.config.model import Config
+from lockstitch.gateway.config.loading import check_open, check_whole
+from lockstitch.gateway.config.model import Config, Key
 from lockstitch.gateway.config.tables import Problems
 from lockstitch.gateway.watching import logs
 
@@ -20,6 +20,12 @@ CHECK_SECONDS: Final = 2.0
 """How often the files are looked at. A key that is taken out is no key at most this much later."""
 
 Load: TypeAlias = Callable[[], Config]
+"""Reads the configuration again (`config.load`)."""
+
+SHUT: Final = (Key(name="nobody", hash=f"sha256:{'0' * 64}", expires=0.0),)
+"""The keys of a gateway whose last one was taken out. A key that is revoked must not stay one, and
+nobody has said that others may come in without: so there is one that nobody has, and that has
+expired."""
 
 _FIXED: Final = ("host", "port", "tls_certificate", "tls_key", "workers")
 
@@ -27,20 +33,18 @@ _FIXED: Final = ("host", "port", "tls_certificate", "tls_key", "workers")
 def changed(old: Config, new: Config) -> tuple[Config, list[str]]:
     """What goes on from here, and which keys will be only after a restart.
 
-    Raises `ConfigError` if the two do not go together."""
+    If all keys are gone nobody is let in (`SHUT`). Raises `ConfigError` if the two do not go
+    together."""
     fixed = [f"server.{name}" for name in _FIXED if _differs(old.server, new.server, name)]
     if old.store != new.store:
         fixed.append("store")
     server = structs.replace(old.server, drain_seconds=new.server.drain_seconds)
     going_on = structs.replace(new, server=server, store=old.store)
+    if old.keys and not new.keys:
+        going_on = structs.replace(going_on, keys=SHUT)
     problems = Problems()
     check_whole(going_on, problems)
-    if old.keys and not new.keys:
-        problems.add(
-            ("keys",),
-            "all of them are gone, so that anybody here could use the gateway. If that is meant,"
-            " start it again; to shut everybody out, stop it.",
-        )
+    check_open(going_on, problems)
     if problems:
         raise ConfigError(problems.in_order(), file=new.file)
     return going_on, fixed
@@ -65,15 +69,25 @@ class Reloading:
         # Looked at before it is read: what changes in between is seen the next time.
         self._seen = _stamps(self._config.files())
         try:
-            config, fixed = changed(self._config, self._load())
+            config, fixed = changed(self._config, read := self._load())
         except LockstitchError as problem:
-            logs.went_wrong("configuration refused", problems=str(problem).splitlines())
+            logs.went_wrong(
+                "configuration refused",
+                problems=str(problem).splitlines(),
+                holds=_what_holds(self._config),
+            )
             return None
+        if config.keys == SHUT:
+            logs.went_wrong(
+                "no keys are left",
+                holds="nobody is let in: the keys that were there are revoked. Put one into the"
+                " file (lockstitch key NAME); to let anybody in without a key, start it again.",
+            )
         if fixed:
             logs.careful("configuration needs a restart", keys=fixed)
         self._config = config
         self._seen |= _stamps(set(config.files()) - set(self._seen))
-        logs.happened("configuration read", keys=len(config.keys), upstreams=len(config.upstreams))
+        logs.happened("configuration read", keys=len(read.keys), upstreams=len(config.upstreams))
         return config
 
     async def watch(self, seconds: float, differs: Callable[[], None]) -> None:
@@ -87,6 +101,16 @@ class Reloading:
             if now == before != self._seen:
                 differs()
             before = now
+
+
+def _what_holds(config: Config) -> str:
+    said = "the configuration from before"
+    if config.keys and config.keys != SHUT:
+        names = ", ".join(key.name for key in config.keys)
+        said += (
+            f", with its keys ({names}): one that was taken out is valid until the file is right"
+        )
+    return f"{said}."
 
 
 _Stamp: TypeAlias = tuple[int, int, int] | None

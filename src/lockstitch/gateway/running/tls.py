@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
 
 from lockstitch.gateway.config.model import Server
 from lockstitch.gateway.running.contract import CannotServe
+
+LOOKED_AT_BYTES: Final = 1024 * 1024
+"""A certificate with all those that lead to its root has a few KB."""
 
 
 def tls_context(server: Server) -> ssl.SSLContext | None:
@@ -25,24 +32,56 @@ def renew(context: ssl.SSLContext, server: Server) -> None:
     what was there stays."""
     certificate, key = server.tls_certificate, server.tls_key
     assert certificate is not None
-    for path, what in ((certificate, "tls_certificate"), (key or certificate, "tls_key")):
-        _readable(path, what)
+    _check(_CERTIFICATE, certificate)
+    _check(_KEY, key or certificate)
     # A file of a pair that does not fit must not replace half of a pair that does.
     _into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
     _into(context, certificate, key)
 
 
-def _readable(path: str, what: str) -> None:
+class _Kind(Struct, frozen=True, kw_only=True):
+    """What a file is to hold."""
+
+    setting: str
+    what: str
+    begins: re.Pattern[bytes]
+    converted_by: str
+
+
+_CERTIFICATE: Final = _Kind(
+    setting="tls_certificate",
+    what="certificate",
+    begins=re.compile(rb"-----BEGIN ([A-Z0-9]+ )?CERTIFICATE-----"),
+    converted_by="openssl x509 -inform der -in FILE -out FILE.pem",
+)
+_KEY: Final = _Kind(
+    setting="tls_key",
+    what="private key",
+    begins=re.compile(rb"-----BEGIN ([A-Z0-9]+ )?PRIVATE KEY-----"),
+    converted_by="openssl pkey -inform der -in FILE -out FILE.pem",
+)
+
+
+def _check(kind: _Kind, path: str) -> None:
     try:
         with Path(path).open("rb") as file:
-            is_text = b"-----BEGIN " in file.read(1024 * 1024)
+            held = file.read(LOOKED_AT_BYTES)
     except OSError as problem:
-        raise CannotServe(f"{what}: {path} cannot be read: {problem.strerror}.") from None
-    if not is_text:
         raise CannotServe(
-            f"{what}: {path} holds no PEM (-----BEGIN …). Convert it:"
-            f" openssl x509 -inform der -in FILE -out FILE.pem"
+            f"server.{kind.setting}: {path} cannot be read: {problem.strerror}. Name the file with"
+            f" the {kind.what}, and let whoever runs the gateway read it."
+        ) from None
+    if kind.begins.search(held):
+        return
+    if b"-----BEGIN " in held:
+        raise CannotServe(
+            f"server.{kind.setting}: {path} holds no {kind.what}, but something else. Are"
+            " tls_certificate and tls_key exchanged?"
         )
+    raise CannotServe(
+        f"server.{kind.setting}: {path} holds no PEM (-----BEGIN …). If it is the {kind.what} in"
+        f" another form, convert it: {kind.converted_by}"
+    )
 
 
 def _into(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
@@ -50,8 +89,9 @@ def _into(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
         context.load_cert_chain(certificate, key, password=_no_password)
     except _HasPassword:
         raise CannotServe(
-            f"tls_key: {key} has a password. Nobody is there to type it when the gateway starts:"
-            " remove it (openssl pkey -in FILE -out FILE), and let only its owner read the file."
+            f"server.tls_key: {key} has a password. Nobody is there to type it when the gateway"
+            " starts: remove it (openssl pkey -in FILE -out FILE), and let only its owner read the"
+            " file."
         ) from None
     except ssl.SSLError as problem:
         fits = "KEY_VALUES_MISMATCH" in str(problem)
@@ -60,7 +100,7 @@ def _into(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
             if fits
             else f"or {certificate} is damaged, or not what its name says."
         )
-        raise CannotServe(f"tls_key: {key} {why}") from None
+        raise CannotServe(f"server.tls_key: {key} {why}") from None
 
 
 class _HasPassword(Exception):

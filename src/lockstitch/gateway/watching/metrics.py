@@ -58,7 +58,8 @@ class Metrics:
         )
         self.replays = Counter(
             f"{PREFIX}replays",
-            "Requests rebuilt from the journal, by what made it necessary.",
+            "Requests rebuilt from the journal, by what made it necessary; kept_here: nothing, the"
+            " state is the gateway's.",
             ("why",),
             registry=registry,
         )

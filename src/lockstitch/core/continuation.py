@@ -22,7 +22,11 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item
 from lockstitch.core.ledger import Ledger
 from lockstitch.core.links import Adoption, Link, back
-from lockstitch.core.pairing import Pairing
+from lockstitch.core.pairing import Pairing, answered
+
+# Bound once: looking a member up in its enum costs more than what is asked of it here.
+_CONVERSATION, _FULL = Mode.CONVERSATION, Mode.FULL
+_ACCEPTED, _LOST = Standing.ACCEPTED, Standing.LOST
 
 
 class Why(Enum):
@@ -112,9 +116,11 @@ def plan(
 ) -> Plan:
     """What to send next, from ``tip``; ``conversation`` names the provider's, in that mode."""
     tip = ledger.tip if tip is None else ledger.link(tip).seq
-    if conversation is not None and mode is Mode.CONVERSATION:
+    if mode is not _CONVERSATION:
+        conversation = None
+    if conversation is not None:
         last = ledger.last_in.get(conversation)
-        if last is not None and last.standing is Standing.LOST and not last.passed:
+        if last is not None and last.standing is _LOST and not last.passed:
             return _read_back(ledger, conversation, last)
         if last is not None and last.in_flight:
             return Refuse(reason=Reason.IN_FLIGHT)
@@ -125,7 +131,7 @@ def plan(
         if isinstance(link, Exchange):
             if link.in_flight:
                 return Refuse(reason=Reason.STILL_ANSWERING)
-            if link.standing is Standing.ACCEPTED and not restarted:
+            if link.standing is _ACCEPTED and not restarted:
                 base = link
                 break
         elif isinstance(link, Adoption):
@@ -133,7 +139,7 @@ def plan(
             break
         tail.append(link)
     tail.reverse()
-    found = arranged(tail, base)
+    found = arranged(tail, base if isinstance(base, Exchange) else None)
     if found.unsettled:
         return SettleFirst(tuple(found.unsettled))
     if not found.entries:
@@ -141,7 +147,7 @@ def plan(
     ground = _Ground(
         ledger=ledger,
         mode=mode,
-        conversation=conversation if mode is Mode.CONVERSATION else None,
+        conversation=conversation,
         tip=tip,
         base=base,
         restarted=restarted,
@@ -188,22 +194,20 @@ def _is_known(on: _Ground) -> bool:
         named in ledger.positions
         or named in ledger.lost_anchors
         or named == ledger.adopted_anchor
-        or (last is not None and last.standing is Standing.LOST)
+        or (last is not None and last.standing is _LOST)
     )
 
 
 def _anchor(on: _Ground) -> str | None:
     """What the provider can continue from, if it has anything."""
     base = on.base
-    if base is None or on.mode is Mode.FULL:
+    if base is None or on.mode is _FULL:
         return None
     if isinstance(base, Adoption):
         known = base.anchor if base.mode is on.mode else None
-        if on.mode is Mode.CONVERSATION and (
-            known != on.conversation or known in on.ledger.positions
-        ):
+        if on.mode is _CONVERSATION and (known != on.conversation or known in on.ledger.positions):
             return None
-    elif on.mode is Mode.CONVERSATION:
+    elif on.mode is _CONVERSATION:
         there = on.conversation is not None and on.ledger.positions.get(on.conversation) is base
         known = on.conversation if there else None
     else:
@@ -212,11 +216,11 @@ def _anchor(on: _Ground) -> str | None:
 
 
 def _why(on: _Ground) -> Why:
-    if on.mode is Mode.FULL:
+    if on.mode is _FULL:
         return Why.FULL_INPUT
     if on.restarted:
         return Why.COMPACTED
-    if on.mode is Mode.CONVERSATION and on.conversation not in on.ledger.lost_anchors:
+    if on.mode is _CONVERSATION and on.conversation not in on.ledger.lost_anchors:
         return Why.BRANCHED if _is_known(on) else Why.START
     return Why.START if on.base is None else Why.ANCHOR_LOST
 
@@ -288,6 +292,8 @@ def prove(
     ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sequence[Item]]
 ) -> list[Finding]:
     """What would be wrong with the context that these core items make behind ``base``."""
+    if isinstance(base, Exchange) and answered([call.item for call in base.open], items):
+        return []
     pairing = Pairing(ledger.reading.order)
     _feed(ledger, pairing, base, items)
     again = pairing.again()

@@ -42,8 +42,13 @@ from lockstitch.core.known import Known, Reading, unsettled_of
 from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
 from lockstitch.core.outcomes import Outcome
 
+# Bound once: looking a member up in its enum costs more than what is asked of it here.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _COMPACTION = Part.COMPACTION
+_START, _SETTLE, _DELIVER = Step.START, Step.SETTLE, Step.DELIVER
+_SEND, _OPEN, _SAY, _END = Move.SEND, Move.OPEN, Move.SAY, Move.END
+_SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEPTED
+_CONVERSATION, _INCOMPLETE = Mode.CONVERSATION, Ending.INCOMPLETE
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
 
 
@@ -95,15 +100,15 @@ class Ledger(Known):
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
                 call = self._answered_on(parent.seq, item)
-                if fact.by is By.TOOL and (call is None or not call.allows(Step.SETTLE)):
+                if fact.by is By.TOOL and (call is None or not call.allows(_SETTLE)):
                     raise _not_waiting(item.key, call)
                 if call is not None:
                     answers.append(call)
-        link = Said(seq, parent.seq, parent.depth + 1, (), tuple(answers))
-        link.calls = tuple(self._announce(seq, seq, parts))
+        calls = self._announce(seq, seq, parts)
+        link = Said(seq, parent.seq, parent.depth + 1, calls, tuple(answers))
         for call in answers:
-            if call.allows(Step.SETTLE):
-                call.take(Step.SETTLE)
+            if call.allows(_SETTLE):
+                call.take(_SETTLE)
                 call.output, call.outcome = seq, Outcome.FINISHED
         if answers:
             self._answered[seq] = link.answers
@@ -128,12 +133,12 @@ class Ledger(Known):
         link = self.links[call.link]
         return isinstance(link, Exchange) and link.abandoned
 
-    def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> list[Call]:
-        calls: list[Call] = []
+    def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
+        calls: tuple[Call, ...] = ()
         for item in parts:
             if item.part is _CALL and item.key is not None and not item.lone:
                 call = Call(seq, link, item)
-                calls.append(call)
+                calls = (*calls, call)
                 if call.by_server:
                     self.provider_runs_calls = True
                 self.calls[seq, item.slot] = call
@@ -146,24 +151,22 @@ class Ledger(Known):
         self._parts[seq] = parts
         for item in parts:
             if item.id is not None:
-                known = self._entries_by_id.get(item.id)
-                if known is None:
-                    self._entries_by_id[item.id] = seq
-                elif isinstance(known, int):
-                    self._entries_by_id[item.id] = [known, seq]
-                else:
+                known = self._entries_by_id.setdefault(item.id, seq)
+                if isinstance(known, list):
                     known.append(seq)
+                elif known != seq:
+                    self._entries_by_id[item.id] = [known, seq]
 
     # --- calls ---------------------------------------------------------------------------------
 
     def _started(self, seq: Seq, fact: CallStarted) -> None:
         call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, Step.START)
-        call.take(Step.START)
+        self._check_waiting(call, _START)
+        call.take(_START)
 
     def _settled(self, seq: Seq, fact: CallSettled) -> None:
         call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, Step.SETTLE)
+        self._check_waiting(call, _SETTLE)
         if fact.outcome is Outcome.NEVER_STARTED and call.life is Life.STARTED:
             # "Unknown" is never told as "did not run".
             raise IllegalFact(
@@ -178,7 +181,7 @@ class Ledger(Known):
                 "the id of the call, and no other output beside it."
             )
         self._keep_parts(seq, parts)
-        call.take(Step.SETTLE)
+        call.take(_SETTLE)
         call.output, call.outcome = seq, fact.outcome
         self._answered[seq] = (call,)
 
@@ -204,14 +207,14 @@ class Ledger(Known):
         if parent is None:
             raise IllegalFact(f"Entry {fact.covers} is no link: no request can cover it.")
         base = self.links.get(fact.base)
-        if not isinstance(base, Beginning | Adoption | Exchange):
+        if not isinstance(base, _CAN_BE_CONTINUED):
             raise IllegalFact(f"Entry {fact.base} is no request: nothing can be based on it.")
-        if isinstance(base, Exchange) and base.standing is not Standing.ACCEPTED:
+        if isinstance(base, Exchange) and base.standing is not _ACCEPTED:
             raise IllegalFact(
                 f"Request {fact.base} is {base.standing.value}: only what the provider accepted "
                 "can be continued."
             )
-        if not self.on_path(base.seq, parent.seq):
+        if base is not parent and not self.on_path(base.seq, parent.seq):
             raise IllegalFact(f"Request {fact.base} is not on the path to entry {fact.covers}.")
         for sent in fact.sent:
             if sent not in self._parts:
@@ -222,7 +225,7 @@ class Ledger(Known):
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
         )
         exchange.adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
-        if fact.mode is Mode.CONVERSATION:
+        if fact.mode is _CONVERSATION:
             if fact.anchor is None:
                 raise IllegalFact("A request to a conversation names the conversation.")
             before = self.last_in.get(fact.anchor)
@@ -233,8 +236,8 @@ class Ledger(Known):
                 )
             self.last_in[fact.anchor] = exchange
             self.conversation = fact.anchor
-        for sent in fact.sent:
-            if sent in self._rewrites:
+        if self._rewrites:
+            for sent in self._rewrites.intersection(fact.sent):
                 self._answer_rewritten(sent, parent.seq)
         self.links[seq] = exchange
         self.tip = seq
@@ -262,16 +265,13 @@ class Ledger(Known):
         return link
 
     def _sent(self, seq: Seq, fact: RequestSent) -> None:
-        exchange = self._move(fact.request, Move.SEND)
-        if (
-            exchange.mode is Mode.CONVERSATION
-            and self.last_in[exchange.anchor or ""] is not exchange
-        ):
+        exchange = self._move(fact.request, _SEND)
+        if exchange.mode is _CONVERSATION and self.last_in[exchange.anchor or ""] is not exchange:
             raise IllegalFact(
                 f"Another request to conversation {exchange.anchor} was prepared since. Send that "
                 "one, or plan again."
             )
-        exchange.standing = Standing.SENT
+        exchange.standing = _SENT
 
     def _accepted(self, seq: Seq, fact: RequestAccepted) -> None:
         exchange = self._move(fact.request, Move.ACCEPT)
@@ -284,7 +284,7 @@ class Ledger(Known):
         self._move(fact.request, Move.LOSE).standing = Standing.LOST
 
     def _response_opened(self, seq: Seq, fact: ResponseOpened) -> None:
-        exchange = self._move(fact.request, Move.OPEN)
+        exchange = self._move(fact.request, _OPEN)
         if exchange.id is not None and exchange.id != fact.id:
             raise IllegalFact(
                 f"Request {fact.request} is answered by response {exchange.id}, not {fact.id}."
@@ -293,16 +293,16 @@ class Ledger(Known):
             _check_text(fact.id)
             if self._exchange_by_id.setdefault(fact.id, exchange) is not exchange:
                 raise IllegalFact(f"Response {fact.id} answers another request already.")
-        exchange.standing = Standing.ANSWERING
+        exchange.standing = _ANSWERING
         exchange.id = fact.id
 
     def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
-        exchange = self._move(fact.request, Move.SAY)
+        exchange = self._move(fact.request, _SAY)
         parts = self.reading.read(fact.item)
+        if parts and parts[0].part is _COMPACTION:
+            exchange.begins = len(exchange.said)
         exchange.said.append(seq)
-        calls = self._announce(seq, exchange.seq, parts)
-        if calls:
-            exchange.calls = (*exchange.calls, *calls)
+        exchange.calls += self._announce(seq, exchange.seq, parts)
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
                 self._answer_by_provider(exchange, seq, item)
@@ -322,9 +322,9 @@ class Ledger(Known):
             exchange.answers = (*exchange.answers, call)
             exchange.answering = (*exchange.answering, seq)
             return
-        if call.allows(Step.SETTLE):
-            call.take(Step.SETTLE)
-            call.take(Step.DELIVER)
+        if call.allows(_SETTLE):
+            call.take(_SETTLE)
+            call.take(_DELIVER)
             call.outcome = Outcome.FINISHED
         call.output = seq  # also where it was settled here before the answer was found
         self._answered[seq] = (*self._answered.get(seq, ()), call)
@@ -332,51 +332,53 @@ class Ledger(Known):
     def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:
         move = MOVE_OF_ENDING[fact.ending]
         exchange = self._move(fact.request, move)
-        if move is Move.END:
-            exchange.ended_early = fact.ending is Ending.INCOMPLETE
+        if move is _END:
+            exchange.ended_early = fact.ending is _INCOMPLETE
             self._accept(exchange)
         else:
             exchange.standing = STANDING[exchange.standing][move]
 
     def _accept(self, exchange: Exchange) -> None:
         """The provider has it: the position moves, and what was sent is delivered."""
-        exchange.standing = Standing.ACCEPTED
+        exchange.standing = _ACCEPTED
         for sent in exchange.sent:
             for call in self._answered.get(sent, ()):
-                if call.allows(Step.DELIVER):
-                    call.take(Step.DELIVER)
+                if call.allows(_DELIVER):
+                    call.take(_DELIVER)
         exchange.open = exchange.unanswered()
-        base = self.links[exchange.base]
-        if isinstance(base, Exchange):
-            # The provider runs these itself, and may take more than one exchange for it.
-            running = [call for call in base.open if call.by_server and call.output is None]
-            if running:
-                items = [item for entry in exchange.sent for item in self._parts[entry]]
-                over = {id_of(call) for call in exchange.answers}
-                over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
-                still = [call for call in running if id_of(call) not in over]
-                exchange.open = (*still, *exchange.open)
-        exchange.begins = self._compacted_at(exchange)
+        if self.provider_runs_calls:
+            exchange.open = (*self._still_running(exchange), *exchange.open)
         if exchange.begins is not None:
-            exchange.adopted = False
-        if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
+            self._begin_anew(exchange, exchange.said[exchange.begins])
+        if exchange.mode is _CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
-        self._pass_by(exchange)
+        if exchange.parent != exchange.base:
+            self._pass_by(exchange)
 
-    def _compacted_at(self, exchange: Exchange) -> int | None:
-        """Where in an answer the provider's own compaction stands, if no open call is before it."""
-        for at in range(len(exchange.said) - 1, -1, -1):
-            seq = exchange.said[at]
-            if self._parts[seq] and self._parts[seq][0].part is _COMPACTION:
-                return at if all(call.seq > seq for call in exchange.open) else None
-        return None
+    def _still_running(self, exchange: Exchange) -> list[Call]:
+        """The calls before it that the provider runs itself, and may take more exchanges for."""
+        base = self.links[exchange.base]
+        if not isinstance(base, Exchange):
+            return []
+        running = [call for call in base.open if call.by_server and call.output is None]
+        items = [item for entry in exchange.sent for item in self._parts[entry]]
+        over = {id_of(call) for call in exchange.answers}
+        over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
+        return [call for call in running if id_of(call) not in over]
+
+    def _begin_anew(self, exchange: Exchange, compaction: Seq) -> None:
+        """The provider dropped what was before its compaction, if no open call is there."""
+        if all(call.seq > compaction for call in exchange.open):
+            exchange.adopted = False
+        else:
+            exchange.begins = None
 
     def _pass_by(self, exchange: Exchange) -> None:
         """Answers before it that broke off are over: the conversation goes on from this one."""
         link = self.links[exchange.parent]
         while link.seq != exchange.base and not isinstance(link, Beginning):
             if isinstance(link, Exchange):
-                if link.standing is Standing.ACCEPTED:
+                if link.standing is _ACCEPTED:
                     break
                 link.passed = not link.in_flight
             link = self.links[link.parent]
@@ -467,6 +469,8 @@ def _not_waiting(named: str, call: Call | None) -> IllegalFact:
         f"{call.named} is {call.life.value}: its output is already in the ledger, and stays."
     )
 
+
+_CAN_BE_CONTINUED = (Beginning, Adoption, Exchange)
 
 _Take = Callable[[Ledger, Seq, Any], None]
 

@@ -5,7 +5,7 @@ What is planned is rendered here as the dictionaries to send. Facts are made in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lockstitch.core import continuation, ledger
 from lockstitch.core.arranging import NEW_KEY, Sending, history
@@ -57,10 +57,9 @@ class Ledger(ledger.Ledger):
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
         return [self.rendered(sending) for sending in self.sendings(plan)]
 
-    def sendings(self, plan: Continue | Replay) -> list[Sending]:
+    def sendings(self, plan: Continue | Replay) -> Sequence[Sending]:
         """The entries of a plan, in the order to be sent."""
-        before = plan.before(self) if isinstance(plan, Replay) else ()
-        return [*before, *plan.items]
+        return (*plan.before(self), *plan.items) if isinstance(plan, Replay) else plan.items
 
     def rendered(self, sending: Sending) -> Wire:
         """The wire item of an entry, as it is sent."""
@@ -74,6 +73,8 @@ class Ledger(ledger.Ledger):
 
 def mode_named(mode: Mode | str) -> Mode:
     """The way of continuing that a caller named."""
+    if isinstance(mode, Mode):
+        return mode
     try:
         return Mode(mode)
     except ValueError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from lockstitch.core.calls import Call, Life, Step, id_of
+from lockstitch.core.calls import LIFE, Call, Life, Step, id_of
 from lockstitch.core.errors import IllegalFact
 from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
 from lockstitch.core.facts import (
@@ -48,6 +48,7 @@ _COMPACTION = Part.COMPACTION
 _START, _SETTLE, _DELIVER = Step.START, Step.SETTLE, Step.DELIVER
 _SEND, _OPEN, _SAY, _END = Move.SEND, Move.OPEN, Move.SAY, Move.END
 _SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEPTED
+_STARTED, _NEVER_STARTED = Life.STARTED, Outcome.NEVER_STARTED
 _CONVERSATION, _INCOMPLETE = Mode.CONVERSATION, Ending.INCOMPLETE
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
 
@@ -131,7 +132,7 @@ class Ledger(Known):
 
     def _is_abandoned(self, call: Call) -> bool:
         link = self.links[call.link]
-        return isinstance(link, Exchange) and link.abandoned
+        return isinstance(link, Exchange) and link.passed and link.abandoned
 
     def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
         calls: tuple[Call, ...] = ()
@@ -160,14 +161,11 @@ class Ledger(Known):
     # --- calls ---------------------------------------------------------------------------------
 
     def _started(self, seq: Seq, fact: CallStarted) -> None:
-        call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, _START)
-        call.take(_START)
+        self._waiting(fact.call, fact.slot, _START).take(_START)
 
     def _settled(self, seq: Seq, fact: CallSettled) -> None:
-        call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, _SETTLE)
-        if fact.outcome is Outcome.NEVER_STARTED and call.life is Life.STARTED:
+        call = self._waiting(fact.call, fact.slot, _SETTLE)
+        if fact.outcome is _NEVER_STARTED and call.life is _STARTED:
             # "Unknown" is never told as "did not run".
             raise IllegalFact(
                 f"{call.named} was started: it cannot be settled as never started. Settle it "
@@ -185,19 +183,18 @@ class Ledger(Known):
         call.output, call.outcome = seq, fact.outcome
         self._answered[seq] = (call,)
 
-    def _check_waiting(self, call: Call, step: Step) -> None:
-        if not call.allows(step):
+    def _waiting(self, seq: Seq, slot: int, step: Step) -> Call:
+        """The call at a place, if it may take this step; nothing is changed."""
+        call = self.calls.get((seq, slot))
+        if call is None:
+            raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
+        if step not in LIFE[call.life]:
             raise _not_waiting(call.named, call)
         if self._is_abandoned(call):
             raise IllegalFact(
                 f"{call.named} was made in an answer that broke off, and the conversation went on "
                 "without it. It must not run any more."
             )
-
-    def _call_at(self, seq: Seq, slot: int) -> Call:
-        call = self.calls.get((seq, slot))
-        if call is None:
-            raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
         return call
 
     # --- requests and their answers ------------------------------------------------------------
@@ -253,7 +250,7 @@ class Ledger(Known):
         link = self.links.get(seq)
         if not isinstance(link, Exchange):
             raise IllegalFact(f"Entry {seq} is no request.")
-        if link.passed and move not in (Move.REJECT, Move.LOSE):
+        if link.passed and move not in _NEWS_OF_WHAT_WAS_PASSED:
             raise IllegalFact(
                 f"Request {seq} was {link.standing.value} when the conversation went on: what is "
                 "found of it now is of another branch, and not taken."
@@ -457,7 +454,8 @@ def _is_of_the_model(parts: Sequence[Item]) -> bool:
 def _check_text(text: str) -> None:
     """Ids come from outside, and may be anything: here they must be text that can be written."""
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except (AttributeError, UnicodeEncodeError):
         raise IllegalFact(f"{text!r:.80} is no id: it cannot be written as UTF-8.") from None
 
@@ -470,6 +468,7 @@ def _not_waiting(named: str, call: Call | None) -> IllegalFact:
     )
 
 
+_NEWS_OF_WHAT_WAS_PASSED = (Move.REJECT, Move.LOSE)
 _CAN_BE_CONTINUED = (Beginning, Adoption, Exchange)
 
 _Take = Callable[[Ledger, Seq, Any], None]

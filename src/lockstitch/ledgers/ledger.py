@@ -51,7 +51,9 @@ class Ledger(ledger.Ledger):
         conversation: str | None = None,
     ) -> Plan:
         """What to send next; see `continuation`."""
-        return continuation.plan(self, mode_named(mode), tip=tip, conversation=conversation)
+        if not isinstance(mode, Mode):
+            mode = mode_named(mode)
+        return continuation.plan(self, mode, tip=tip, conversation=conversation)
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
@@ -63,7 +65,7 @@ class Ledger(ledger.Ledger):
 
     def rendered(self, sending: Sending) -> Wire:
         """The wire item of an entry, as it is sent."""
-        wire = self.wire(sending.seq)
+        wire = decoded(self.item(sending.seq))
         if sending.bare:
             return self.dialect.strip_id(wire, 0)
         if sending.rekeyed is not None:
@@ -73,8 +75,6 @@ class Ledger(ledger.Ledger):
 
 def mode_named(mode: Mode | str) -> Mode:
     """The way of continuing that a caller named."""
-    if isinstance(mode, Mode):
-        return mode
     try:
         return Mode(mode)
     except ValueError:

@@ -49,7 +49,7 @@ class Arranged(Struct):
 def arranged(links: Sequence[Link], behind: Said | Exchange | None = None) -> Arranged:
     """The entries of these links; the calls of ``behind``, before them, want their outputs."""
     found = Arranged([], [], [])
-    until = _held_over(links)
+    until = _held_over(links) if links else {}
     asking, since = behind, -1
     for n, link in enumerate(links):
         if counts(link):

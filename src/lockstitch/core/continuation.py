@@ -124,38 +124,43 @@ def plan(
             return _read_back(ledger, conversation, last)
         if last is not None and last.in_flight:
             return Refuse(reason=Reason.IN_FLIGHT)
-    tail: list[Link] = []
-    base: Exchange | Adoption | None = None
-    restarted = False
-    for link, restarted in back(ledger.links, tip):
-        if isinstance(link, Exchange):
-            if link.in_flight:
-                return Refuse(reason=Reason.STILL_ANSWERING)
-            if link.standing is _ACCEPTED and not restarted:
-                base = link
-                break
-        elif isinstance(link, Adoption):
-            base = link
-            break
-        tail.append(link)
-    tail.reverse()
+    tail, base, restarted = _since(ledger, tip)
+    for link in tail:
+        if isinstance(link, Exchange) and link.in_flight:
+            return Refuse(reason=Reason.STILL_ANSWERING)
     found = arranged(tail, base if isinstance(base, Exchange) else None)
     if found.unsettled:
         return SettleFirst(tuple(found.unsettled))
     if not found.entries:
         return Refuse(reason=Reason.NOTHING_NEW)
-    ground = _Ground(
-        ledger=ledger,
-        mode=mode,
-        conversation=conversation,
-        tip=tip,
-        base=base,
-        restarted=restarted,
-    )
-    return _send(ground, found.entries)
+    on = _Ground(ledger, mode, conversation, tip, base, restarted)
+    anchor = None if base is None else _anchor(on, base)
+    if base is None or anchor is None:
+        return _replayed(on, found.entries)
+    held = base.open if isinstance(base, Exchange) else ()
+    items = tuple(travelling(ledger, found.entries, held))
+    going_on = Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=items)
+    return _unproven(on, items, behind=base) or going_on
 
 
-class _Ground(Struct, frozen=True, kw_only=True):
+def _since(ledger: Ledger, tip: Seq) -> tuple[list[Link], Exchange | Adoption | None, bool]:
+    """What lies behind the last thing that the provider has, oldest first; that thing, if there
+    is any; and whether a new chain begins between them."""
+    link = ledger.links[tip]
+    if isinstance(link, Exchange) and link.standing is _ACCEPTED:
+        return [], link, False  # as in most turns: only outputs came since, and they are no links
+    tail: list[Link] = []
+    restarted = False
+    for link, restarted in back(ledger.links, tip):
+        if isinstance(link, Adoption):
+            return tail[::-1], link, restarted
+        if isinstance(link, Exchange) and link.standing is _ACCEPTED and not restarted:
+            return tail[::-1], link, restarted
+        tail.append(link)
+    return tail[::-1], None, restarted
+
+
+class _Ground(Struct, frozen=True, gc=False):
     """What a plan stands on."""
 
     ledger: Ledger
@@ -166,23 +171,23 @@ class _Ground(Struct, frozen=True, kw_only=True):
     restarted: bool
 
 
-def _send(on: _Ground, entries: Sequence[Seq]) -> Plan:
-    anchor = _anchor(on)
-    base = on.base.seq if on.base is not None else START
-    if anchor is not None:
-        held = on.base.open if isinstance(on.base, Exchange) else ()
-        items = tuple(travelling(on.ledger, entries, held))
-        plan = Continue(mode=on.mode, anchor=anchor, base=base, tip=on.tip, items=items)
-        return _unproven(on, items, behind=on.base) or plan
-    if isinstance(on.base, Adoption) or (on.base is not None and on.base.adopted):
+def _replayed(on: _Ground, entries: Sequence[Seq]) -> Plan:
+    base = on.base
+    if isinstance(base, Adoption) or (base is not None and base.adopted):
         return Refuse(reason=Reason.UNKNOWN_CHAIN)
     why = _why(on)
     items = tuple(travelling(on.ledger, entries))
-    empty = None if _is_known(on) else on.conversation
-    whole = Replay(mode=on.mode, why=why, base=base, tip=on.tip, items=items, anchor=empty)
+    whole = Replay(
+        mode=on.mode,
+        why=why,
+        base=START if base is None else base.seq,
+        tip=on.tip,
+        items=items,
+        anchor=None if _is_known(on) else on.conversation,
+    )
     if why is Why.FULL_INPUT and not any(sending.rekeyed for sending in items):
         # What came before was proven when it was sent, and has not changed since.
-        return _unproven(on, items, behind=on.base) or whole
+        return _unproven(on, items, behind=base) or whole
     return _unproven(on, [*whole.before(on.ledger), *items]) or whole
 
 
@@ -198,10 +203,9 @@ def _is_known(on: _Ground) -> bool:
     )
 
 
-def _anchor(on: _Ground) -> str | None:
-    """What the provider can continue from, if it has anything."""
-    base = on.base
-    if base is None or on.mode is _FULL:
+def _anchor(on: _Ground, base: Exchange | Adoption) -> str | None:
+    """What the provider can continue from, if it has that."""
+    if on.mode is _FULL:
         return None
     if isinstance(base, Adoption):
         known = base.anchor if base.mode is on.mode else None

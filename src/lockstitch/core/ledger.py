@@ -105,7 +105,7 @@ class Ledger(Known):
                     raise _not_waiting(item.key, call)
                 if call is not None:
                     answers.append(call)
-        calls = self._announce(seq, seq, parts)
+        calls = self._keep(seq, seq, parts)
         link = Said(seq, parent.seq, parent.depth + 1, calls, tuple(answers))
         for call in answers:
             if call.allows(_SETTLE):
@@ -114,11 +114,9 @@ class Ledger(Known):
         if answers:
             self._answered[seq] = link.answers
         if fact.by is By.TOOL and len(answers) == len(parts):
-            self._keep_parts(seq, parts)  # settled: it belongs to its calls, and is no link
-            return
+            return  # settled: it belongs to its calls, and is no link
         if _stays_behind(parts) or (parent.seq in self.shadowed and _is_of_the_model(parts)):
             self.shadowed.add(seq)
-        self._keep_parts(seq, parts)
         self.links[seq] = link
         self.tip = seq
 
@@ -134,7 +132,9 @@ class Ledger(Known):
         link = self.links[call.link]
         return isinstance(link, Exchange) and link.passed and link.abandoned
 
-    def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
+    def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
+        """Keep the core items of an entry of this link, and announce the calls among them."""
+        self._keep_parts(seq, parts)
         calls: tuple[Call, ...] = ()
         for item in parts:
             if item.part is _CALL and item.key is not None and not item.lone:
@@ -296,18 +296,18 @@ class Ledger(Known):
     def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
         exchange = self._move(fact.request, _SAY)
         parts = self.reading.read(fact.item)
-        if parts and parts[0].part is _COMPACTION:
-            exchange.begins = len(exchange.said)
-        exchange.said.append(seq)
-        exchange.calls += self._announce(seq, exchange.seq, parts)
-        for item in parts:
-            if item.part is _OUTPUT and item.key is not None:
-                self._answer_by_provider(exchange, seq, item)
+        exchange.calls += self._keep(seq, exchange.seq, parts)
         if exchange.shadowed:
             self.shadowed.add(seq)
-        elif _stays_behind(parts):
-            exchange.shadowed = True
-        self._keep_parts(seq, parts)
+        for item in parts:
+            part = item.part
+            if part is _OUTPUT and item.key is not None:
+                self._answer_by_provider(exchange, seq, item)
+            elif part is _REASONING and _stays_behind(parts):
+                exchange.shadowed = True
+            elif part is _COMPACTION:
+                exchange.begins = len(exchange.said)
+        exchange.said.append(seq)
 
     def _answer_by_provider(self, exchange: Exchange, seq: Seq, output: Item) -> None:
         """The provider ran a call, and its answer holds the output."""

@@ -21,7 +21,7 @@ from lockstitch.core.facts import START, Mode, Seq
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item
 from lockstitch.core.ledger import Ledger
-from lockstitch.core.links import Adoption, Link, back
+from lockstitch.core.links import Adoption, Beginning, Compaction, Link, back
 from lockstitch.core.pairing import Pairing, answered
 
 # Bound once: looking a member up in its enum costs more than what is asked of it here.
@@ -146,9 +146,24 @@ def plan(
 def _since(ledger: Ledger, tip: Seq) -> tuple[list[Link], Exchange | Adoption | None, bool]:
     """What lies behind the last thing that the provider has, oldest first; that thing, if there
     is any; and whether a new chain begins between them."""
+    tail: list[Link] = []
     link = ledger.links[tip]
-    if isinstance(link, Exchange) and link.standing is _ACCEPTED:
-        return [], link, False  # as in most turns: only outputs came since, and they are no links
+    while not isinstance(link, Compaction):
+        if isinstance(link, Adoption) or (
+            isinstance(link, Exchange) and link.standing is _ACCEPTED
+        ):
+            return tail[::-1], link, False
+        if isinstance(link, Beginning):
+            return tail[::-1], None, False
+        tail.append(link)
+        link = ledger.links[link.parent]
+    return _since_compaction(ledger, tip)
+
+
+def _since_compaction(
+    ledger: Ledger, tip: Seq
+) -> tuple[list[Link], Exchange | Adoption | None, bool]:
+    """The same, where a compaction is on the way: it stands before what it kept."""
     tail: list[Link] = []
     restarted = False
     for link, restarted in back(ledger.links, tip):

@@ -151,8 +151,8 @@ def matched(
         reached.append(at)
     if len(reached) > len(found.entries):
         # All of it. The tip may be a compaction, which stands before what it kept.
-        outputs = _position(since, links, found, reached).outputs
-        return Position(tip, outputs, reached[-1], whole=True)
+        end = found.starts[-1] + len(entries_of(links[-1])) if links else 0
+        return Position(tip, len(found.entries) - end, reached[-1], whole=True)
     return _position(since, links, found, reached)
 
 

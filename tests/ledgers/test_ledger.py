@@ -188,7 +188,7 @@ def calls_made(work):
     return count
 
 
-MOST_CALLS = 200
+MOST_CALLS = 180
 """In a turn of one call and its output. A promise about time rests on it: raise it for a reason."""
 
 

@@ -187,6 +187,7 @@ class _Ground(Struct, frozen=True, gc=False):
 
 
 def _replayed(on: _Ground, entries: Sequence[Seq]) -> Plan:
+    """Everything is sent, where there is nothing to go on from."""
     base = on.base
     if isinstance(base, Adoption) or (base is not None and base.adopted):
         return Refuse(reason=Reason.UNKNOWN_CHAIN)

@@ -130,23 +130,23 @@ class Ledger(Known):
 
     def _is_abandoned(self, call: Call) -> bool:
         link = self.links[call.link]
-        return isinstance(link, Exchange) and link.passed and link.abandoned
+        return isinstance(link, Exchange) and link.abandoned
 
     def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
         """Keep the core items of an entry of this link, and announce the calls among them."""
         self._keep_parts(seq, parts)
-        calls: tuple[Call, ...] = ()
+        calls: list[Call] = []
         for item in parts:
             if item.part is _CALL and item.key is not None and not item.lone:
                 call = Call(seq, link, item)
-                calls = (*calls, call)
+                calls.append(call)
                 if call.by_server:
                     self.provider_runs_calls = True
                 self.calls[seq, item.slot] = call
                 self._calls_by_key.setdefault(item.key, []).append(call)
                 if item.alias is not None and item.alias != item.key:
                     self._calls_by_key.setdefault(item.alias, []).append(call)
-        return calls
+        return tuple(calls)
 
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
         self._parts[seq] = parts

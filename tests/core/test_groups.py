@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lockstitch.core.families import FUNCTION
 from lockstitch.core.groups import Group, OpenCall
 from lockstitch.core.items import Item, Part, Place
+from lockstitch.core.outcomes import UNKNOWN_TEXT
 
 
 def waiting(at: int = 3, slot: int = 0) -> OpenCall:
@@ -17,6 +20,16 @@ def test_a_call_knows_its_place_and_where_its_answer_stands():
     assert call.answer is None
     call.answer_at, call.answer_slot = 5, 1
     assert call.answer == Place(5, 1)
+
+
+@pytest.mark.parametrize(
+    ("says", "is_one"),
+    [(None, False), ("21 degrees", False), ("aborted", True), (UNKNOWN_TEXT, True)],
+)
+def test_a_call_knows_whether_its_output_only_stands_in_for_one(says, is_one):
+    call = waiting()
+    call.answer_note = says
+    assert call.placeholder is is_one
 
 
 def test_two_calls_are_never_the_same_however_alike_they_are():

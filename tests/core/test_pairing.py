@@ -15,7 +15,7 @@ from lockstitch.core.families import CUSTOM, FUNCTION, LOCAL_SHELL, MCP_APPROVAL
 from lockstitch.core.groups import Cut
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Evidence, Outcome
-from lockstitch.core.pairing import Order, Pairing
+from lockstitch.core.pairing import Order, Pairing, answered
 from tests.core.built import SAID, USER, call, output, pair, reasoning
 from tests.generated import examples
 
@@ -583,6 +583,109 @@ def test_an_output_that_may_still_get_its_call_is_no_finding_yet():
     assert pairing.add(output("a"), 0) is None
     assert pairing.add(call("a"), 1) is None
     assert codes(pairing.finish()) == [("LS003", 0)]
+
+
+# --- outputs that answer calls one for one ----------------------------------------------------
+
+
+def behind(calls, items, order):
+    """What a pass finds in items behind calls that wait for their outputs."""
+    pairing = Pairing(order)
+    for at, item in enumerate(calls):
+        pairing.wait_for(item, at)
+    for at, parts in enumerate(items, len(calls)):
+        for item in parts:
+            pairing.add(item, at)
+    return pairing.finish()
+
+
+few_families = st.sampled_from([FUNCTION, CUSTOM, LOCAL_SHELL, PROGRAM])
+few_keys = st.sampled_from([None, *"abc"])
+rarely = st.sampled_from([*[False] * 7, True])
+waiting_calls = st.builds(
+    call,
+    few_keys,
+    few_families,
+    id=st.sampled_from([None, "1", "2"]),
+    alias=st.sampled_from([*[None] * 7, *"ab"]),
+    joining_id=st.sampled_from([*[None] * 7, "1"]),
+    lone=rarely,
+)
+following = st.one_of(
+    st.builds(
+        output,
+        few_keys,
+        few_families,
+        id=st.sampled_from([*[None] * 7, "1", "2"]),
+        note=st.sampled_from([None, "ok", "aborted"]),
+        lone=rarely,
+        misplaced=rarely,
+    ),
+    st.sampled_from([USER, SAID, REFERENCE, reasoning(), call("a")]),
+)
+
+
+@st.composite
+def calls_and_what_follows(draw):
+    """Calls, and mostly their outputs behind them, in any order and in any messages."""
+    calls = draw(st.lists(waiting_calls, max_size=3))
+    own = draw(st.permutations([output(one.key, one.family) for one in calls]))
+    missing = draw(st.integers(0, 1))
+    items = [*own[missing:], *draw(st.lists(following, max_size=1))]
+    cut = draw(st.integers(0, len(items)))
+    return calls, [items[:cut], items[cut:]]
+
+
+@pytest.mark.parametrize("order", Order, ids=lambda order: order.name)
+@settings(max_examples=examples(200))
+@given(
+    st.one_of(
+        calls_and_what_follows(),
+        st.tuples(
+            st.lists(waiting_calls, max_size=3),
+            st.lists(st.lists(following, max_size=2), max_size=3),
+        ),
+    )
+)
+def test_where_outputs_answer_calls_one_for_one_a_pass_finds_nothing(order, drawn):
+    calls, items = drawn
+    if answered(calls, items):
+        assert behind(calls, items, order) == []
+
+
+def test_outputs_answer_calls_one_for_one_in_any_order_and_in_any_messages():
+    calls = [call("a"), call("b", CUSTOM), call("c", id="fc_1")]
+    outputs = [output("c", note="aborted"), output("a"), output("b", CUSTOM)]
+    assert answered(calls, [[one] for one in outputs])
+    assert answered(calls, [outputs])
+    assert answered([], [])
+
+
+@pytest.mark.parametrize(
+    ("calls", "items"),
+    [
+        ([call("a")], []),
+        ([call("a")], [output("b")]),
+        ([call("a")], [output("a"), output("a")]),
+        ([call("a")], [output("a", CUSTOM)]),
+        ([call("a")], [output("a"), USER]),
+        ([call("a")], [output("a", id="x")]),
+        ([call("a")], [output("a", misplaced=True)]),
+        ([call("a")], [output(None)]),
+        ([call("a"), call("a")], [output("a"), output("a")]),
+        ([call("a"), call("a")], [output("a")]),
+        ([call(None)], [output(None)]),
+        ([call("a", lone=True)], [output("a")]),
+        ([call("a", LOCAL_SHELL, alias="b")], [output("a", LOCAL_SHELL)]),
+        ([call("a", MCP_APPROVAL, joining_id="a")], [output("a", MCP_APPROVAL)]),
+        ([call("a", PROGRAM)], [output("a", PROGRAM)]),
+        ([call("a", LOCAL_SHELL)], [output("a")]),
+        ([], [output("a")]),
+        ([], [Item(Part.OUTPUT)]),
+    ],
+)
+def test_whatever_is_less_plain_needs_a_pass(calls, items):
+    assert not answered(calls, [[item] for item in items])
 
 
 # --- memory that does not grow -----------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -163,3 +166,39 @@ def test_a_call_and_its_output_keep_their_bytes_however_often_they_are_sent():
     sent = [ledger.items(ledger.plan()) for _ in range(3)]
     assert sent == [[output("call_a", "é")]] * 3
     assert ledger.item(ledger.call("call_a").output) == item
+
+
+# --- cost --------------------------------------------------------------------------------------
+
+
+def calls_made(work):
+    """How many functions it takes to do something: the same on every machine."""
+    count = 0
+
+    def profile(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+MOST_CALLS = 180
+"""In a turn of one call and its output. A promise about time rests on it: raise it for a reason."""
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_turn_costs_the_same_at_the_end_of_a_long_conversation(mode):
+    ledger = ledger_of(user())
+
+    def one_turn(n):
+        turn(ledger, call(f"call_{n}"), mode=mode, id=f"resp_{n}", conversation="conv_1")
+        ledger.append(call_settled(ledger, ledger.call(f"call_{n}"), "ok"))
+
+    costs = [calls_made(partial(one_turn, n)) for n in range(300)]
+    assert costs[-1] == costs[10] <= MOST_CALLS

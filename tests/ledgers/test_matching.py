@@ -400,11 +400,71 @@ def test_a_follower_looks_at_what_is_new_and_at_nothing_else(monkeypatch):
     history = [user(str(n)) for n in range(300)]
     ledger.extend(follower.resent(history))
     looked = []
-    wire = Ledger.wire
-    monkeypatch.setattr(Ledger, "wire", lambda self, seq: looked.append(seq) or wire(self, seq))
+    item = Ledger.item
+    monkeypatch.setattr(Ledger, "item", lambda self, seq: looked.append(seq) or item(self, seq))
     history.append(user("new"))
     assert len(follower.resent(history)) == 1
     assert len(looked) <= 1
+
+
+class Unequal(dict):
+    """An item that nobody may look into to see whether it is another one."""
+
+    def __eq__(self, other):
+        raise AssertionError("an item was compared with another")
+
+    __hash__ = None
+
+
+def test_a_follower_does_not_look_into_items_that_are_the_same_objects():
+    ledger = Ledger()
+    follower = Follower(ledger)
+    history = [Unequal(user("a")), Unequal(user("b"))]
+    ledger.extend(follower.resent(history))
+    history.append(Unequal(user("c")))
+    facts = follower.resent(history)
+    assert [fact.item for fact in facts] == [item_added(user("c")).item]
+
+
+def test_a_follower_does_not_hold_on_to_the_list_that_it_was_given():
+    ledger = Ledger()
+    follower = Follower(ledger)
+    history = [user("a"), user("b")]
+    ledger.extend(follower.resent(history))
+    history[0] = user("A")
+    ledger.extend(follower.resent(history))
+    assert texts(ledger.history()) == ["A", "b"]
+
+
+def test_a_history_with_what_is_no_item_is_followed_once_that_is_gone():
+    ledger = Ledger()
+    follower = Follower(ledger)
+    ledger.extend(follower.resent([user("a")]))
+    for bad in NOT_JSON.values():
+        with pytest.raises(NotAnItem):
+            follower.resent([user("a"), user("b"), bad])
+    ledger.extend(follower.resent([user("a"), user("b")]))
+    ledger.extend(follower.resent([user("a"), user("b"), user("c")]))
+    assert texts(ledger.history()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_follower_takes_histories_that_get_shorter_and_are_of_any_kind(kind):
+    ledger = Ledger()
+    follower = Follower(ledger)
+    for letters in ("abc", "a", "ab", "abd", ""):
+        ledger.extend(follower.resent(kind([user(letter) for letter in letters])))
+        assert texts(ledger.history()) == [*letters]
+
+
+def test_items_of_the_same_bytes_are_the_same_and_so_are_those_that_only_say_the_same():
+    ledger = ledger_of(user("a"))
+    respelled = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "a"}],
+    }
+    assert resent(ledger, [user("a")]) == resent(ledger, [respelled]) == []
 
 
 def test_a_follower_is_shown_with_how_far_it_is():

@@ -5,7 +5,7 @@ as items stand where they came. What may not travel is left out here, and nowher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import START, Seq
 from lockstitch.core.items import Item, Part
 from lockstitch.core.ledger import Ledger
-from lockstitch.core.links import Beginning, Compaction, Link, Said, back
+from lockstitch.core.links import Beginning, Compaction, Link, Said, back, counts
 
 _OUTPUT, _INPUT, _REASONING = Part.OUTPUT, Part.INPUT, Part.REASONING
 
@@ -46,38 +46,37 @@ class Arranged(Struct):
     """For each link: how many entries stand before its own."""
 
 
-def arranged(links: Sequence[Link], behind: Link | None = None) -> Arranged:
+def arranged(links: Sequence[Link], behind: Said | Exchange | None = None) -> Arranged:
     """The entries of these links; the calls of ``behind``, before them, want their outputs."""
-    entries: list[Seq] = []
-    unsettled: list[Call] = []
-    starts: list[int] = []
-    elsewhere = _answered_elsewhere(links)
-    carried_on = _carried_on(links)
-
-    def flush(calls: Sequence[Call], wants: Callable[[Call], bool], n: int) -> None:
-        placed = len(entries)
-        for call in calls:
-            if (elsewhere and id_of(call) in elsewhere) or carried_on.get(id_of(call), n) > n:
-                continue
-            if call.output is None:
-                if wants(call):
-                    unsettled.append(call)
-            elif call.output not in entries[placed:]:  # one message may answer several
-                entries.append(call.output)
-
-    pending, wants = _waiting(behind)
-    since = -1
+    found = Arranged([], [], [])
+    until = _held_over(links) if links else {}
+    asking, since = behind, -1
     for n, link in enumerate(links):
-        said = isinstance(link, Said) or (isinstance(link, Exchange) and link.counts)
-        if said:
-            flush(pending, wants, since)
-        starts.append(len(entries))
-        entries += _entries_here(links, n, behind)
-        if said:
-            pending, wants = _waiting(link)
-            since = n
-    flush(pending, wants, since)
-    return Arranged(entries, unsettled, starts)
+        if counts(link):
+            _answer(found, asking, since, until)
+            asking, since = link, n
+        found.starts.append(len(found.entries))
+        found.entries += _entries_here(links, n, behind)
+    _answer(found, asking, since, until)
+    return found
+
+
+def _answer(
+    found: Arranged, asking: Said | Exchange | None, n: int, until: Mapping[tuple[Seq, int], int]
+) -> None:
+    """Put the outputs behind the nth link, whose calls they answer."""
+    if asking is None:
+        return
+    entries = found.entries
+    first = len(entries)
+    for call in asking.waiting:
+        if until and until.get(id_of(call), n) > n:
+            continue
+        if call.output is None:
+            if asking.wants(call):
+                found.unsettled.append(call)
+        elif call.output not in entries[first:]:  # one message may answer several
+            entries.append(call.output)
 
 
 def entries_of(link: Link) -> Sequence[Seq]:
@@ -91,7 +90,7 @@ def entries_of(link: Link) -> Sequence[Seq]:
     return ()
 
 
-def _entries_here(links: Sequence[Link], n: int, behind: Link | None) -> Sequence[Seq]:
+def _entries_here(links: Sequence[Link], n: int, behind: Said | Exchange | None) -> Sequence[Seq]:
     """The entries of the nth link, but for outputs that the provider gave to calls that are not
     here: a compaction took them away."""
     link = links[n]
@@ -99,7 +98,7 @@ def _entries_here(links: Sequence[Link], n: int, behind: Link | None) -> Sequenc
     if not isinstance(link, Exchange) or not link.answers:
         return entries
     here = {one.seq for one in links[:n]}
-    held = [] if behind is None else [id_of(call) for call in _waiting(behind)[0]]
+    held = [] if behind is None else [id_of(call) for call in behind.waiting]
     stray = {
         seq
         for call, seq in zip(link.answers, link.answering, strict=True)
@@ -108,43 +107,28 @@ def _entries_here(links: Sequence[Link], n: int, behind: Link | None) -> Sequenc
     return [seq for seq in entries if seq not in stray]
 
 
-def _answered_elsewhere(links: Sequence[Link]) -> set[tuple[Seq, int]]:
-    """Calls whose output stands among these links as an item."""
-    return {
-        id_of(call)
-        for link in links
-        if isinstance(link, Said) or (isinstance(link, Exchange) and link.counts)
-        for call in link.answers
-    }
+def _held_over(links: Sequence[Link]) -> dict[tuple[Seq, int], int]:
+    """For calls whose output does not stand behind the link that made them: the last of these
+    links behind which it does not. The provider still ran them there; or it stands among these
+    links as an item, and behind none."""
+    until: dict[tuple[Seq, int], int] = {}
+    for n, link in enumerate(links):
+        if not counts(link):
+            continue
+        if isinstance(link, Exchange):
+            for call in link.waiting:
+                if call.by_server:
+                    until[id_of(call)] = max(n, until.get(id_of(call), n))
+        for call in link.answers:
+            until[id_of(call)] = len(links)
+    return until
 
 
-def _carried_on(links: Sequence[Link]) -> dict[tuple[Seq, int], int]:
-    """For calls that the provider runs: the last of these links behind which they still ran."""
-    return {
-        id_of(call): n
-        for n, link in enumerate(links)
-        if isinstance(link, Exchange) and link.counts
-        for call in link.waiting
-        if call.by_server
-    }
-
-
-def _waiting(link: Link | None) -> tuple[Sequence[Call], Callable[[Call], bool]]:
-    """The calls that want their outputs behind a link, and which of them want ours."""
-    if isinstance(link, Exchange):
-        return link.waiting, link.wants
-    return (link.calls if isinstance(link, Said) else ()), _not_by_server
-
-
-def _not_by_server(call: Call) -> bool:
-    return not call.by_server
-
-
-def last_said(ledger: Ledger, seq: Seq) -> Link | None:
+def last_said(ledger: Ledger, seq: Seq) -> Said | Exchange | None:
     """The last link through this one at which something was said."""
     link = ledger.link(seq)
     while not isinstance(link, Beginning):
-        if isinstance(link, Said) or (isinstance(link, Exchange) and link.counts):
+        if counts(link):
             return link
         link = ledger.links[link.parent]
     return None

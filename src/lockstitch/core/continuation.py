@@ -21,8 +21,12 @@ from lockstitch.core.facts import START, Mode, Seq
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item
 from lockstitch.core.ledger import Ledger
-from lockstitch.core.links import Adoption, Link, back
-from lockstitch.core.pairing import Pairing
+from lockstitch.core.links import Adoption, Beginning, Compaction, Link, back
+from lockstitch.core.pairing import Pairing, answered
+
+# Bound once: looking a member up in its enum costs more than what is asked of it here.
+_CONVERSATION, _FULL = Mode.CONVERSATION, Mode.FULL
+_ACCEPTED, _LOST = Standing.ACCEPTED, Standing.LOST
 
 
 class Why(Enum):
@@ -112,44 +116,66 @@ def plan(
 ) -> Plan:
     """What to send next, from ``tip``; ``conversation`` names the provider's, in that mode."""
     tip = ledger.tip if tip is None else ledger.link(tip).seq
-    if conversation is not None and mode is Mode.CONVERSATION:
+    if mode is not _CONVERSATION:
+        conversation = None
+    if conversation is not None:
         last = ledger.last_in.get(conversation)
-        if last is not None and last.standing is Standing.LOST and not last.passed:
+        if last is not None and last.standing is _LOST and not last.passed:
             return _read_back(ledger, conversation, last)
         if last is not None and last.in_flight:
             return Refuse(reason=Reason.IN_FLIGHT)
-    tail: list[Link] = []
-    base: Exchange | Adoption | None = None
-    restarted = False
-    for link, restarted in back(ledger.links, tip):
-        if isinstance(link, Exchange):
-            if link.in_flight:
-                return Refuse(reason=Reason.STILL_ANSWERING)
-            if link.standing is Standing.ACCEPTED and not restarted:
-                base = link
-                break
-        elif isinstance(link, Adoption):
-            base = link
-            break
-        tail.append(link)
-    tail.reverse()
-    found = arranged(tail, base)
+    tail, base, restarted = _since(ledger, tip)
+    for link in tail:
+        if isinstance(link, Exchange) and link.in_flight:
+            return Refuse(reason=Reason.STILL_ANSWERING)
+    found = arranged(tail, base if isinstance(base, Exchange) else None)
     if found.unsettled:
         return SettleFirst(tuple(found.unsettled))
     if not found.entries:
         return Refuse(reason=Reason.NOTHING_NEW)
-    ground = _Ground(
-        ledger=ledger,
-        mode=mode,
-        conversation=conversation if mode is Mode.CONVERSATION else None,
-        tip=tip,
-        base=base,
-        restarted=restarted,
-    )
-    return _send(ground, found.entries)
+    on = _Ground(ledger, mode, conversation, tip, base, restarted)
+    anchor = None if base is None else _anchor(on, base)
+    if base is None or anchor is None:
+        return _replayed(on, found.entries)
+    held = base.open if isinstance(base, Exchange) else ()
+    items = tuple(travelling(ledger, found.entries, held))
+    going_on = Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=items)
+    return _unproven(on, items, behind=base) or going_on
 
 
-class _Ground(Struct, frozen=True, kw_only=True):
+def _since(ledger: Ledger, tip: Seq) -> tuple[list[Link], Exchange | Adoption | None, bool]:
+    """What lies behind the last thing that the provider has, oldest first; that thing, if there
+    is any; and whether a new chain begins between them."""
+    tail: list[Link] = []
+    link = ledger.links[tip]
+    while not isinstance(link, Compaction):
+        if isinstance(link, Adoption) or (
+            isinstance(link, Exchange) and link.standing is _ACCEPTED
+        ):
+            return tail[::-1], link, False
+        if isinstance(link, Beginning):
+            return tail[::-1], None, False
+        tail.append(link)
+        link = ledger.links[link.parent]
+    return _since_compaction(ledger, tip)
+
+
+def _since_compaction(
+    ledger: Ledger, tip: Seq
+) -> tuple[list[Link], Exchange | Adoption | None, bool]:
+    """The same, where a compaction is on the way: it stands before what it kept."""
+    tail: list[Link] = []
+    restarted = False
+    for link, restarted in back(ledger.links, tip):
+        if isinstance(link, Adoption):
+            return tail[::-1], link, restarted
+        if isinstance(link, Exchange) and link.standing is _ACCEPTED and not restarted:
+            return tail[::-1], link, restarted
+        tail.append(link)
+    return tail[::-1], None, restarted
+
+
+class _Ground(Struct, frozen=True, gc=False):
     """What a plan stands on."""
 
     ledger: Ledger
@@ -160,23 +186,24 @@ class _Ground(Struct, frozen=True, kw_only=True):
     restarted: bool
 
 
-def _send(on: _Ground, entries: Sequence[Seq]) -> Plan:
-    anchor = _anchor(on)
-    base = on.base.seq if on.base is not None else START
-    if anchor is not None:
-        held = on.base.open if isinstance(on.base, Exchange) else ()
-        items = tuple(travelling(on.ledger, entries, held))
-        plan = Continue(mode=on.mode, anchor=anchor, base=base, tip=on.tip, items=items)
-        return _unproven(on, items, behind=on.base) or plan
-    if isinstance(on.base, Adoption) or (on.base is not None and on.base.adopted):
+def _replayed(on: _Ground, entries: Sequence[Seq]) -> Plan:
+    """Everything is sent, where there is nothing to go on from."""
+    base = on.base
+    if isinstance(base, Adoption) or (base is not None and base.adopted):
         return Refuse(reason=Reason.UNKNOWN_CHAIN)
     why = _why(on)
     items = tuple(travelling(on.ledger, entries))
-    empty = None if _is_known(on) else on.conversation
-    whole = Replay(mode=on.mode, why=why, base=base, tip=on.tip, items=items, anchor=empty)
+    whole = Replay(
+        mode=on.mode,
+        why=why,
+        base=START if base is None else base.seq,
+        tip=on.tip,
+        items=items,
+        anchor=None if _is_known(on) else on.conversation,
+    )
     if why is Why.FULL_INPUT and not any(sending.rekeyed for sending in items):
         # What came before was proven when it was sent, and has not changed since.
-        return _unproven(on, items, behind=on.base) or whole
+        return _unproven(on, items, behind=base) or whole
     return _unproven(on, [*whole.before(on.ledger), *items]) or whole
 
 
@@ -188,22 +215,19 @@ def _is_known(on: _Ground) -> bool:
         named in ledger.positions
         or named in ledger.lost_anchors
         or named == ledger.adopted_anchor
-        or (last is not None and last.standing is Standing.LOST)
+        or (last is not None and last.standing is _LOST)
     )
 
 
-def _anchor(on: _Ground) -> str | None:
-    """What the provider can continue from, if it has anything."""
-    base = on.base
-    if base is None or on.mode is Mode.FULL:
+def _anchor(on: _Ground, base: Exchange | Adoption) -> str | None:
+    """What the provider can continue from, if it has that."""
+    if on.mode is _FULL:
         return None
     if isinstance(base, Adoption):
         known = base.anchor if base.mode is on.mode else None
-        if on.mode is Mode.CONVERSATION and (
-            known != on.conversation or known in on.ledger.positions
-        ):
+        if on.mode is _CONVERSATION and (known != on.conversation or known in on.ledger.positions):
             return None
-    elif on.mode is Mode.CONVERSATION:
+    elif on.mode is _CONVERSATION:
         there = on.conversation is not None and on.ledger.positions.get(on.conversation) is base
         known = on.conversation if there else None
     else:
@@ -212,11 +236,11 @@ def _anchor(on: _Ground) -> str | None:
 
 
 def _why(on: _Ground) -> Why:
-    if on.mode is Mode.FULL:
+    if on.mode is _FULL:
         return Why.FULL_INPUT
     if on.restarted:
         return Why.COMPACTED
-    if on.mode is Mode.CONVERSATION and on.conversation not in on.ledger.lost_anchors:
+    if on.mode is _CONVERSATION and on.conversation not in on.ledger.lost_anchors:
         return Why.BRANCHED if _is_known(on) else Why.START
     return Why.START if on.base is None else Why.ANCHOR_LOST
 
@@ -288,6 +312,8 @@ def prove(
     ledger: Ledger, base: Exchange | Adoption | None, items: Sequence[Sequence[Item]]
 ) -> list[Finding]:
     """What would be wrong with the context that these core items make behind ``base``."""
+    if isinstance(base, Exchange) and answered([call.item for call in base.open], items):
+        return []
     pairing = Pairing(ledger.reading.order)
     _feed(ledger, pairing, base, items)
     again = pairing.again()

@@ -48,6 +48,10 @@ class Move(Member):
 
 _S, _M = Standing, Move
 
+# Bound once: looking a member up in its enum costs more than what is asked of it here.
+_SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEPTED
+_ANNOUNCED = Life.ANNOUNCED
+
 STANDING: Final[dict[Standing, dict[Move, Standing]]] = {
     _S.PREPARED: {_M.SEND: _S.SENT, _M.REJECT: _S.REJECTED},
     _S.SENT: {
@@ -98,7 +102,7 @@ class Exchange(Struct, eq=False, gc=False):
     """The response's id, once it began."""
     said: list[Seq] = []
     """The items of the answer that are whole."""
-    calls: Sequence[Call] = ()
+    calls: tuple[Call, ...] = ()
     """The calls among them."""
     answers: Sequence[Call] = ()
     """Calls of earlier answers whose output is among them: those that the provider ran."""
@@ -122,13 +126,13 @@ class Exchange(Struct, eq=False, gc=False):
 
     @property
     def in_flight(self) -> bool:
-        return self.standing is Standing.SENT or self.standing is Standing.ANSWERING
+        return self.standing is _SENT or self.standing is _ANSWERING
 
     @property
     def kept(self) -> bool:
         """Does an answer that never ended count? Only where a call of it may have had its effect:
         then what the model said is evidence, and must not be forgotten."""
-        return any(call.life is not Life.ANNOUNCED for call in self.calls)
+        return any(call.life is not _ANNOUNCED for call in self.calls)
 
     @property
     def abandoned(self) -> bool:
@@ -138,28 +142,27 @@ class Exchange(Struct, eq=False, gc=False):
     @property
     def counts(self) -> bool:
         """Is what it said part of the conversation?"""
-        return self.standing is Standing.ACCEPTED or self.kept
+        return self.standing is _ACCEPTED or self.kept
 
     @property
     def waiting(self) -> Sequence[Call]:
         """The calls that want their output behind it."""
-        if self.standing is Standing.ACCEPTED:
-            return self.open
-        return self.unanswered()
+        return self.open if self.standing is _ACCEPTED else self.unanswered()
 
     def unanswered(self) -> Sequence[Call]:
         """Its calls, but for those of which it holds the output itself."""
-        if all(call.output is None for call in self.calls):
-            return self.calls
-        said = set(self.said)
-        return tuple(call for call in self.calls if call.output not in said)
+        for call in self.calls:
+            if call.output is not None:
+                said = set(self.said)
+                return tuple([call for call in self.calls if call.output not in said])
+        return self.calls
 
     def wants(self, call: Call) -> bool:
         """Must the output of this call come from us? What the provider runs, it runs no more once
         its answer broke off or ended early."""
         if call.output is not None or not call.by_server:
             return call.output is None
-        return not (self.in_flight or (self.standing is Standing.ACCEPTED and not self.ended_early))
+        return not (self.in_flight or (self.standing is _ACCEPTED and not self.ended_early))
 
     def runs(self, call: Call) -> bool:
         """Does the provider run this call of it, and wait for calls of ours that it made?"""

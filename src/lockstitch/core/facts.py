@@ -6,7 +6,7 @@ decided in `ledger`; how facts are kept is in `records`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -210,6 +210,9 @@ class Noted(Fact, frozen=True, kw_only=True, tag="noted"):
     """What the note is about; its driver knows."""
     note: bytes
 
+
+WITH_ITEM: Final = (ItemAdded, CallSettled, ItemCompleted)
+"""The facts that hold a wire item."""
 
 AnyFact: TypeAlias = (
     Opened

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from lockstitch.core.items import Item, Place
+from lockstitch.core.outcomes import stands_in
 
 
 class Cut(Struct, frozen=True):
@@ -47,8 +48,8 @@ class OpenCall(Struct, eq=False, gc=False):
     testimony_at: int = 0
     answer_at: int | None = None
     answer_slot: int = 0
-    placeholder: bool = False
-    """Its output only stands in for one: nobody recorded what really came."""
+    answer_note: str | None = None
+    """What its output says, where that is short."""
     wrong: tuple[Item, Place] | None = None
     """An output of another family that names this call."""
     first: OpenCall | None = None
@@ -63,6 +64,11 @@ class OpenCall(Struct, eq=False, gc=False):
     @property
     def place(self) -> Place:
         return Place(self.at, self.item.slot)
+
+    @property
+    def placeholder(self) -> bool:
+        """Does its output only stand in for one: did nobody record what really came?"""
+        return self.answer_note is not None and stands_in(self.answer_note)
 
     @property
     def answer(self) -> Place | None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lockstitch.core.calls import Call
 from lockstitch.core.errors import NotInLedger
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, AnyFact, Seq
+from lockstitch.core.facts import START, WITH_ITEM, AnyFact, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Beginning, Link, Said, back
 from lockstitch.core.pairing import Order
@@ -79,10 +79,10 @@ class Known:
 
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
-        item: bytes | None = getattr(self.fact(seq), "item", None)
-        if item is None:
+        fact = self.fact(seq)
+        if not isinstance(fact, WITH_ITEM):
             raise NotInLedger(f"Entry {seq} holds no item.")
-        return item
+        return fact.item
 
     def parts(self, seq: Seq) -> Sequence[Item]:
         """The core items of an entry; none for a fact that holds no item."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from lockstitch.core.calls import Call, Life, Step, id_of
+from lockstitch.core.calls import LIFE, Call, Life, Step, id_of
 from lockstitch.core.errors import IllegalFact
 from lockstitch.core.exchanges import MOVE_OF_ENDING, STANDING, Exchange, Move, Standing
 from lockstitch.core.facts import (
@@ -42,8 +42,14 @@ from lockstitch.core.known import Known, Reading, unsettled_of
 from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
 from lockstitch.core.outcomes import Outcome
 
+# Bound once: looking a member up in its enum costs more than what is asked of it here.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _COMPACTION = Part.COMPACTION
+_START, _SETTLE, _DELIVER = Step.START, Step.SETTLE, Step.DELIVER
+_SEND, _OPEN, _SAY, _END = Move.SEND, Move.OPEN, Move.SAY, Move.END
+_SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEPTED
+_STARTED, _NEVER_STARTED = Life.STARTED, Outcome.NEVER_STARTED
+_CONVERSATION, _INCOMPLETE = Mode.CONVERSATION, Ending.INCOMPLETE
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
 
 
@@ -95,24 +101,22 @@ class Ledger(Known):
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
                 call = self._answered_on(parent.seq, item)
-                if fact.by is By.TOOL and (call is None or not call.allows(Step.SETTLE)):
+                if fact.by is By.TOOL and (call is None or not call.allows(_SETTLE)):
                     raise _not_waiting(item.key, call)
                 if call is not None:
                     answers.append(call)
-        link = Said(seq, parent.seq, parent.depth + 1, (), tuple(answers))
-        link.calls = tuple(self._announce(seq, seq, parts))
+        calls = self._keep(seq, seq, parts)
+        link = Said(seq, parent.seq, parent.depth + 1, calls, tuple(answers))
         for call in answers:
-            if call.allows(Step.SETTLE):
-                call.take(Step.SETTLE)
+            if call.allows(_SETTLE):
+                call.take(_SETTLE)
                 call.output, call.outcome = seq, Outcome.FINISHED
         if answers:
             self._answered[seq] = link.answers
         if fact.by is By.TOOL and len(answers) == len(parts):
-            self._keep_parts(seq, parts)  # settled: it belongs to its calls, and is no link
-            return
+            return  # settled: it belongs to its calls, and is no link
         if _stays_behind(parts) or (parent.seq in self.shadowed and _is_of_the_model(parts)):
             self.shadowed.add(seq)
-        self._keep_parts(seq, parts)
         self.links[seq] = link
         self.tip = seq
 
@@ -128,7 +132,9 @@ class Ledger(Known):
         link = self.links[call.link]
         return isinstance(link, Exchange) and link.abandoned
 
-    def _announce(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> list[Call]:
+    def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
+        """Keep the core items of an entry of this link, and announce the calls among them."""
+        self._keep_parts(seq, parts)
         calls: list[Call] = []
         for item in parts:
             if item.part is _CALL and item.key is not None and not item.lone:
@@ -140,31 +146,26 @@ class Ledger(Known):
                 self._calls_by_key.setdefault(item.key, []).append(call)
                 if item.alias is not None and item.alias != item.key:
                     self._calls_by_key.setdefault(item.alias, []).append(call)
-        return calls
+        return tuple(calls)
 
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
         self._parts[seq] = parts
         for item in parts:
             if item.id is not None:
-                known = self._entries_by_id.get(item.id)
-                if known is None:
-                    self._entries_by_id[item.id] = seq
-                elif isinstance(known, int):
-                    self._entries_by_id[item.id] = [known, seq]
-                else:
+                known = self._entries_by_id.setdefault(item.id, seq)
+                if isinstance(known, list):
                     known.append(seq)
+                elif known != seq:
+                    self._entries_by_id[item.id] = [known, seq]
 
     # --- calls ---------------------------------------------------------------------------------
 
     def _started(self, seq: Seq, fact: CallStarted) -> None:
-        call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, Step.START)
-        call.take(Step.START)
+        self._waiting(fact.call, fact.slot, _START).take(_START)
 
     def _settled(self, seq: Seq, fact: CallSettled) -> None:
-        call = self._call_at(fact.call, fact.slot)
-        self._check_waiting(call, Step.SETTLE)
-        if fact.outcome is Outcome.NEVER_STARTED and call.life is Life.STARTED:
+        call = self._waiting(fact.call, fact.slot, _SETTLE)
+        if fact.outcome is _NEVER_STARTED and call.life is _STARTED:
             # "Unknown" is never told as "did not run".
             raise IllegalFact(
                 f"{call.named} was started: it cannot be settled as never started. Settle it "
@@ -178,23 +179,22 @@ class Ledger(Known):
                 "the id of the call, and no other output beside it."
             )
         self._keep_parts(seq, parts)
-        call.take(Step.SETTLE)
+        call.take(_SETTLE)
         call.output, call.outcome = seq, fact.outcome
         self._answered[seq] = (call,)
 
-    def _check_waiting(self, call: Call, step: Step) -> None:
-        if not call.allows(step):
+    def _waiting(self, seq: Seq, slot: int, step: Step) -> Call:
+        """The call at a place, if it may take this step; nothing is changed."""
+        call = self.calls.get((seq, slot))
+        if call is None:
+            raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
+        if step not in LIFE[call.life]:
             raise _not_waiting(call.named, call)
         if self._is_abandoned(call):
             raise IllegalFact(
                 f"{call.named} was made in an answer that broke off, and the conversation went on "
                 "without it. It must not run any more."
             )
-
-    def _call_at(self, seq: Seq, slot: int) -> Call:
-        call = self.calls.get((seq, slot))
-        if call is None:
-            raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
         return call
 
     # --- requests and their answers ------------------------------------------------------------
@@ -204,14 +204,14 @@ class Ledger(Known):
         if parent is None:
             raise IllegalFact(f"Entry {fact.covers} is no link: no request can cover it.")
         base = self.links.get(fact.base)
-        if not isinstance(base, Beginning | Adoption | Exchange):
+        if not isinstance(base, _CAN_BE_CONTINUED):
             raise IllegalFact(f"Entry {fact.base} is no request: nothing can be based on it.")
-        if isinstance(base, Exchange) and base.standing is not Standing.ACCEPTED:
+        if isinstance(base, Exchange) and base.standing is not _ACCEPTED:
             raise IllegalFact(
                 f"Request {fact.base} is {base.standing.value}: only what the provider accepted "
                 "can be continued."
             )
-        if not self.on_path(base.seq, parent.seq):
+        if base is not parent and not self.on_path(base.seq, parent.seq):
             raise IllegalFact(f"Request {fact.base} is not on the path to entry {fact.covers}.")
         for sent in fact.sent:
             if sent not in self._parts:
@@ -222,7 +222,7 @@ class Ledger(Known):
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
         )
         exchange.adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
-        if fact.mode is Mode.CONVERSATION:
+        if fact.mode is _CONVERSATION:
             if fact.anchor is None:
                 raise IllegalFact("A request to a conversation names the conversation.")
             before = self.last_in.get(fact.anchor)
@@ -233,8 +233,8 @@ class Ledger(Known):
                 )
             self.last_in[fact.anchor] = exchange
             self.conversation = fact.anchor
-        for sent in fact.sent:
-            if sent in self._rewrites:
+        if self._rewrites:
+            for sent in self._rewrites.intersection(fact.sent):
                 self._answer_rewritten(sent, parent.seq)
         self.links[seq] = exchange
         self.tip = seq
@@ -250,7 +250,7 @@ class Ledger(Known):
         link = self.links.get(seq)
         if not isinstance(link, Exchange):
             raise IllegalFact(f"Entry {seq} is no request.")
-        if link.passed and move not in (Move.REJECT, Move.LOSE):
+        if link.passed and move not in _NEWS_OF_WHAT_WAS_PASSED:
             raise IllegalFact(
                 f"Request {seq} was {link.standing.value} when the conversation went on: what is "
                 "found of it now is of another branch, and not taken."
@@ -262,16 +262,13 @@ class Ledger(Known):
         return link
 
     def _sent(self, seq: Seq, fact: RequestSent) -> None:
-        exchange = self._move(fact.request, Move.SEND)
-        if (
-            exchange.mode is Mode.CONVERSATION
-            and self.last_in[exchange.anchor or ""] is not exchange
-        ):
+        exchange = self._move(fact.request, _SEND)
+        if exchange.mode is _CONVERSATION and self.last_in[exchange.anchor or ""] is not exchange:
             raise IllegalFact(
                 f"Another request to conversation {exchange.anchor} was prepared since. Send that "
                 "one, or plan again."
             )
-        exchange.standing = Standing.SENT
+        exchange.standing = _SENT
 
     def _accepted(self, seq: Seq, fact: RequestAccepted) -> None:
         exchange = self._move(fact.request, Move.ACCEPT)
@@ -284,7 +281,7 @@ class Ledger(Known):
         self._move(fact.request, Move.LOSE).standing = Standing.LOST
 
     def _response_opened(self, seq: Seq, fact: ResponseOpened) -> None:
-        exchange = self._move(fact.request, Move.OPEN)
+        exchange = self._move(fact.request, _OPEN)
         if exchange.id is not None and exchange.id != fact.id:
             raise IllegalFact(
                 f"Request {fact.request} is answered by response {exchange.id}, not {fact.id}."
@@ -293,24 +290,24 @@ class Ledger(Known):
             _check_text(fact.id)
             if self._exchange_by_id.setdefault(fact.id, exchange) is not exchange:
                 raise IllegalFact(f"Response {fact.id} answers another request already.")
-        exchange.standing = Standing.ANSWERING
+        exchange.standing = _ANSWERING
         exchange.id = fact.id
 
     def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
-        exchange = self._move(fact.request, Move.SAY)
+        exchange = self._move(fact.request, _SAY)
         parts = self.reading.read(fact.item)
-        exchange.said.append(seq)
-        calls = self._announce(seq, exchange.seq, parts)
-        if calls:
-            exchange.calls = (*exchange.calls, *calls)
-        for item in parts:
-            if item.part is _OUTPUT and item.key is not None:
-                self._answer_by_provider(exchange, seq, item)
+        exchange.calls += self._keep(seq, exchange.seq, parts)
         if exchange.shadowed:
             self.shadowed.add(seq)
-        elif _stays_behind(parts):
-            exchange.shadowed = True
-        self._keep_parts(seq, parts)
+        for item in parts:
+            part = item.part
+            if part is _OUTPUT and item.key is not None:
+                self._answer_by_provider(exchange, seq, item)
+            elif part is _REASONING and _stays_behind(parts):
+                exchange.shadowed = True
+            elif part is _COMPACTION:
+                exchange.begins = len(exchange.said)
+        exchange.said.append(seq)
 
     def _answer_by_provider(self, exchange: Exchange, seq: Seq, output: Item) -> None:
         """The provider ran a call, and its answer holds the output."""
@@ -322,9 +319,9 @@ class Ledger(Known):
             exchange.answers = (*exchange.answers, call)
             exchange.answering = (*exchange.answering, seq)
             return
-        if call.allows(Step.SETTLE):
-            call.take(Step.SETTLE)
-            call.take(Step.DELIVER)
+        if call.allows(_SETTLE):
+            call.take(_SETTLE)
+            call.take(_DELIVER)
             call.outcome = Outcome.FINISHED
         call.output = seq  # also where it was settled here before the answer was found
         self._answered[seq] = (*self._answered.get(seq, ()), call)
@@ -332,51 +329,53 @@ class Ledger(Known):
     def _response_ended(self, seq: Seq, fact: ResponseEnded) -> None:
         move = MOVE_OF_ENDING[fact.ending]
         exchange = self._move(fact.request, move)
-        if move is Move.END:
-            exchange.ended_early = fact.ending is Ending.INCOMPLETE
+        if move is _END:
+            exchange.ended_early = fact.ending is _INCOMPLETE
             self._accept(exchange)
         else:
             exchange.standing = STANDING[exchange.standing][move]
 
     def _accept(self, exchange: Exchange) -> None:
         """The provider has it: the position moves, and what was sent is delivered."""
-        exchange.standing = Standing.ACCEPTED
+        exchange.standing = _ACCEPTED
         for sent in exchange.sent:
             for call in self._answered.get(sent, ()):
-                if call.allows(Step.DELIVER):
-                    call.take(Step.DELIVER)
+                if call.allows(_DELIVER):
+                    call.take(_DELIVER)
         exchange.open = exchange.unanswered()
-        base = self.links[exchange.base]
-        if isinstance(base, Exchange):
-            # The provider runs these itself, and may take more than one exchange for it.
-            running = [call for call in base.open if call.by_server and call.output is None]
-            if running:
-                items = [item for entry in exchange.sent for item in self._parts[entry]]
-                over = {id_of(call) for call in exchange.answers}
-                over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
-                still = [call for call in running if id_of(call) not in over]
-                exchange.open = (*still, *exchange.open)
-        exchange.begins = self._compacted_at(exchange)
+        if self.provider_runs_calls:
+            exchange.open = (*self._still_running(exchange), *exchange.open)
         if exchange.begins is not None:
-            exchange.adopted = False
-        if exchange.mode is Mode.CONVERSATION and exchange.anchor is not None:
+            self._begin_anew(exchange, exchange.said[exchange.begins])
+        if exchange.mode is _CONVERSATION and exchange.anchor is not None:
             self.positions[exchange.anchor] = exchange
-        self._pass_by(exchange)
+        if exchange.parent != exchange.base:
+            self._pass_by(exchange)
 
-    def _compacted_at(self, exchange: Exchange) -> int | None:
-        """Where in an answer the provider's own compaction stands, if no open call is before it."""
-        for at in range(len(exchange.said) - 1, -1, -1):
-            seq = exchange.said[at]
-            if self._parts[seq] and self._parts[seq][0].part is _COMPACTION:
-                return at if all(call.seq > seq for call in exchange.open) else None
-        return None
+    def _still_running(self, exchange: Exchange) -> list[Call]:
+        """The calls before it that the provider runs itself, and may take more exchanges for."""
+        base = self.links[exchange.base]
+        if not isinstance(base, Exchange):
+            return []
+        running = [call for call in base.open if call.by_server and call.output is None]
+        items = [item for entry in exchange.sent for item in self._parts[entry]]
+        over = {id_of(call) for call in exchange.answers}
+        over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
+        return [call for call in running if id_of(call) not in over]
+
+    def _begin_anew(self, exchange: Exchange, compaction: Seq) -> None:
+        """The provider dropped what was before its compaction, if no open call is there."""
+        if all(call.seq > compaction for call in exchange.open):
+            exchange.adopted = False
+        else:
+            exchange.begins = None
 
     def _pass_by(self, exchange: Exchange) -> None:
         """Answers before it that broke off are over: the conversation goes on from this one."""
         link = self.links[exchange.parent]
         while link.seq != exchange.base and not isinstance(link, Beginning):
             if isinstance(link, Exchange):
-                if link.standing is Standing.ACCEPTED:
+                if link.standing is _ACCEPTED:
                     break
                 link.passed = not link.in_flight
             link = self.links[link.parent]
@@ -455,7 +454,8 @@ def _is_of_the_model(parts: Sequence[Item]) -> bool:
 def _check_text(text: str) -> None:
     """Ids come from outside, and may be anything: here they must be text that can be written."""
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except (AttributeError, UnicodeEncodeError):
         raise IllegalFact(f"{text!r:.80} is no id: it cannot be written as UTF-8.") from None
 
@@ -467,6 +467,9 @@ def _not_waiting(named: str, call: Call | None) -> IllegalFact:
         f"{call.named} is {call.life.value}: its output is already in the ledger, and stays."
     )
 
+
+_NEWS_OF_WHAT_WAS_PASSED = (Move.REJECT, Move.LOSE)
+_CAN_BE_CONTINUED = (Beginning, Adoption, Exchange)
 
 _Take = Callable[[Ledger, Seq, Any], None]
 

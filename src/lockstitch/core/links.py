@@ -6,7 +6,7 @@ a fork is another link with the same parent, and nothing is copied."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -25,6 +25,15 @@ class Said(Struct, eq=False, gc=False):
     """The calls it holds, where it was imported."""
     answers: tuple[Call, ...] = ()
     """The calls on its path that it is the output of."""
+
+    @property
+    def waiting(self) -> tuple[Call, ...]:
+        """The calls that want their output behind it."""
+        return self.calls
+
+    def wants(self, call: Call) -> bool:
+        """Must the output of this call come from us?"""
+        return call.output is None and not call.by_server
 
 
 class Compaction(Struct, eq=False, gc=False):
@@ -57,6 +66,11 @@ class Beginning(Struct, eq=False, gc=False):
 
 
 Link: TypeAlias = Said | Exchange | Compaction | Adoption | Beginning
+
+
+def counts(link: Link) -> TypeGuard[Said | Exchange]:
+    """Was something said there that is part of the conversation?"""
+    return isinstance(link, Said) or (isinstance(link, Exchange) and link.counts)
 
 
 def back(links: Mapping[Seq, Link], tip: Seq) -> Iterator[tuple[Link, bool]]:

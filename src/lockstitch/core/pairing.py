@@ -8,7 +8,7 @@ What to do about a finding is not decided here (`mending`)."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -248,8 +248,7 @@ class Pairing(Struct, eq=False):
         """An output that answers an open call."""
         call.answer_at = at
         call.answer_slot = item.slot
-        note = item.note
-        call.placeholder = note is not None and stands_in(note)
+        call.answer_note = note = item.note
         if call.item.alias is None and not self._queued:
             del self._open[key]
             if key:
@@ -263,7 +262,8 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
-        if call.placeholder and note is not None and denies_running(note):
+        # Only testimony contradicts a denial, and without a witness nobody reads any.
+        if self.read is not None and note is not None and denies_running(note):
             if call.testimony is not None:
                 self._contradict(call, Place(at, item.slot), note)
             else:
@@ -341,7 +341,7 @@ class Pairing(Struct, eq=False):
         )
         if real:
             call.answer_at, call.answer_slot = place.at, place.slot
-            call.placeholder = False
+            call.answer_note = item.note
         return found
 
     def _wrong_family(self, call: OpenCall, item: Item, place: Place) -> Finding | None:
@@ -571,6 +571,28 @@ class Pairing(Struct, eq=False):
         )
         self._findings.append(finding)
         return finding
+
+
+def answered(calls: Sequence[Item], items: Sequence[Sequence[Item]]) -> bool:
+    """Are these the outputs of these calls, one for each, and nothing else?
+
+    Then a pass over them has nothing to find, in any order that a dialect wants, and need not be
+    made. Whatever a pass would have to think about is answered with no."""
+    waiting: dict[str, Family | None] = {}
+    for call in calls:
+        family = call.family
+        if call.key is None or call.key in waiting or family is None or family.by_server:
+            return False
+        if call.lone or call.alias is not None or call.joining_id is not None:
+            return False
+        waiting[call.key] = family
+    for parts in items:
+        for item in parts:
+            if item.part is not _OUTPUT or item.id is not None or item.misplaced:
+                return False
+            if item.key not in waiting or waiting.pop(item.key) is not item.family:
+                return False
+    return not waiting
 
 
 def _accepts(call: Family | None, output: Family | None) -> bool:

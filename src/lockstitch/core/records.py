@@ -14,11 +14,9 @@ from msgspec import Struct
 
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import (
+    WITH_ITEM,
     AnchorAdopted,
     AnyFact,
-    CallSettled,
-    ItemAdded,
-    ItemCompleted,
     Mode,
     Noted,
     RequestPrepared,
@@ -64,15 +62,14 @@ class Record(Struct, frozen=True, gc=False):
 SEALED = b"\0LS"
 """What the payload of an encrypted record begins with: no JSON does. `lockstitch.store` seals."""
 
-_WITH_ITEM = (ItemAdded, CallSettled, ItemCompleted)
-_WITH_BODY = (*_WITH_ITEM, Noted)
+_WITH_BODY = (*WITH_ITEM, Noted)
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
 
 
 def encoded(seq: Seq, fact: AnyFact, parts: Sequence[Item] = ()) -> Record:
     """The record of a fact; ``parts`` are the core items of its item."""
-    if isinstance(fact, _WITH_ITEM):
+    if isinstance(fact, WITH_ITEM):
         bare = msgspec.structs.replace(fact, item=b"")
         return Record(seq, _encoder.encode(bare), fact.item, _names(parts))
     if isinstance(fact, Noted):

@@ -12,8 +12,9 @@ from lockstitch.core.items import Item, Part
 from lockstitch.core.known import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
+from lockstitch.dialects.responses import Fields, classify
 
-_RESPONSES: Final = DIALECTS["responses"]
+_CALL: Final = Part.CALL
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for bytes that are no JSON, or not what was asked for: a name may not be
@@ -39,11 +40,11 @@ def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
 
 def _read_responses(item: bytes) -> Sequence[Item]:
     wire = decoded(item)
-    parts = _RESPONSES.read(wire)
-    if parts[0].part is Part.CALL and wire.get("status") == "incomplete":
+    read = classify(msgspec.convert(wire, Fields))
+    if read.part is _CALL and wire.get("status") == "incomplete":
         # It broke off half-way: it must not run, and no output is asked for it.
-        return (msgspec.structs.replace(parts[0], lone=True),)
-    return parts
+        read = msgspec.structs.replace(read, lone=True)
+    return (read,)
 
 
 def _no_item(item: bytes, error: Exception) -> NotAnItem:
@@ -53,7 +54,7 @@ def _no_item(item: bytes, error: Exception) -> NotAnItem:
 
 READINGS: Final[dict[str, Reading]] = {
     name: Reading(name, dialect.order, _reader(dialect)) for name, dialect in DIALECTS.items()
-} | {"responses": Reading("responses", _RESPONSES.order, _read_responses)}
+} | {"responses": Reading("responses", DIALECTS["responses"].order, _read_responses)}
 
 
 def reading(name: str) -> Reading:

@@ -5,7 +5,7 @@ What is planned is rendered here as the dictionaries to send. Facts are made in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lockstitch.core import continuation, ledger
 from lockstitch.core.arranging import NEW_KEY, Sending, history
@@ -51,20 +51,21 @@ class Ledger(ledger.Ledger):
         conversation: str | None = None,
     ) -> Plan:
         """What to send next; see `continuation`."""
-        return continuation.plan(self, mode_named(mode), tip=tip, conversation=conversation)
+        if not isinstance(mode, Mode):
+            mode = mode_named(mode)
+        return continuation.plan(self, mode, tip=tip, conversation=conversation)
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
         return [self.rendered(sending) for sending in self.sendings(plan)]
 
-    def sendings(self, plan: Continue | Replay) -> list[Sending]:
+    def sendings(self, plan: Continue | Replay) -> Sequence[Sending]:
         """The entries of a plan, in the order to be sent."""
-        before = plan.before(self) if isinstance(plan, Replay) else ()
-        return [*before, *plan.items]
+        return (*plan.before(self), *plan.items) if isinstance(plan, Replay) else plan.items
 
     def rendered(self, sending: Sending) -> Wire:
         """The wire item of an entry, as it is sent."""
-        wire = self.wire(sending.seq)
+        wire = decoded(self.item(sending.seq))
         if sending.bare:
             return self.dialect.strip_id(wire, 0)
         if sending.rekeyed is not None:

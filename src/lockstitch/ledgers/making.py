@@ -61,15 +61,17 @@ def call_settled(
     failed: bool = False,
 ) -> CallSettled:
     """The fact that a call has its output: a wire item, or the text or the content parts of one."""
-    if isinstance(output, Sequence) and not isinstance(output, str | bytes):
+    if isinstance(output, dict):
+        pass  # a wire item, mostly; and an abstract type is slow to ask about
+    elif isinstance(output, Sequence) and not isinstance(output, str | bytes):
         output = _with_content(_output(of, call, Settlement(Outcome.FINISHED, "", failed)), output)
-    if isinstance(output, str):
+    elif isinstance(output, str):
         if call.item.family in _MORE_THAN_TEXT:
             raise NotAnItem(
                 f"A text is no output of {call.named}. Pass the {call.output_type} item."
             )
         output = _output(of, call, Settlement(Outcome.FINISHED, output, failed))
-    return CallSettled(call=call.seq, slot=call.slot, item=encoded(output))
+    return CallSettled(call=call.seq, slot=call.item.slot, item=encoded(output))
 
 
 def call_settled_honestly(of: Ledger, call: Call, evidence: Evidence | None = None) -> CallSettled:

@@ -27,7 +27,7 @@ from lockstitch.core.links import Beginning, Compaction, Link, back
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import encoded, item_added
+from lockstitch.ledgers.making import encoded
 
 _GIVEN_FROM_OUTSIDE = frozenset({Part.INPUT, Part.OUTPUT})
 
@@ -61,16 +61,15 @@ class Follower:
 
     def resent(self, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
         """The facts that bring the ledger up to this history. Append them before asking again."""
-        of, position = self._of, self._position
-        known = (
-            bool(self._given)
-            and position.link in of.links
-            and of.on_path(position.link, of.tip)
-            and history[: len(self._given)] == self._given
-        )
+        of, given, position = self._of, self._given, self._position
+        known = bool(given) and position.link in of.links and of.on_path(position.link, of.tip)
+        # What is new goes behind what was given before. If that makes the history, it begins as
+        # before: two lists of the same objects are compared without looking into one of them.
+        given += history[len(given) :]
+        if given != history:
+            known, self._given = False, list(history)
         position = matched(of, history, since=position if known else None)
         facts = _added(of, history, position)
-        self._given = list(history)
         added = len(of) + len(facts)
         if position.items < len(history):
             self._position = Position(added, 0, len(history), whole=True)
@@ -91,11 +90,15 @@ def _added(of: Ledger, history: Sequence[Mapping[str, Any]], position: Position)
     if not position.whole and (position.link != of.tip or isinstance(of.link(of.tip), Compaction)):
         facts = _gone_back(of, position.link)
     for item in history[position.items :]:
-        fact = item_added(item, By.IMPORT)
-        if all(part.part in _GIVEN_FROM_OUTSIDE for part in of.reading.read(fact.item)):
-            fact = ItemAdded(item=fact.item, by=By.USER)
-        facts.append(fact)
+        facts.append(ItemAdded(item=encoded(item), by=_given_by(of, item)))
     return facts
+
+
+def _given_by(of: Ledger, item: Mapping[str, Any] | str) -> By:
+    for part in of.dialect.read(_wire(item)):
+        if part.part not in _GIVEN_FROM_OUTSIDE:
+            return By.IMPORT
+    return By.USER
 
 
 def _gone_back(of: Ledger, link: Seq) -> list[AnyFact]:
@@ -140,7 +143,7 @@ def matched(
     reached = [at] * (since.outputs + 1)
     """For each number of entries that were resent: where the history stands then."""
     for seq in found.entries[since.outputs :]:
-        same = at < len(history) and likeness(_wire(history[at])) == likeness(of.wire(seq))
+        same = at < len(history) and _same(of, seq, history[at])
         # Clients drop reasoning, and never saw an output that was settled here.
         if not same and seq in own and not _is_reasoning(of, seq):
             break
@@ -148,8 +151,8 @@ def matched(
         reached.append(at)
     if len(reached) > len(found.entries):
         # All of it. The tip may be a compaction, which stands before what it kept.
-        outputs = _position(since, links, found, reached).outputs
-        return Position(tip, outputs, reached[-1], whole=True)
+        end = found.starts[-1] + len(entries_of(links[-1])) if links else 0
+        return Position(tip, len(found.entries) - end, reached[-1], whole=True)
     return _position(since, links, found, reached)
 
 
@@ -183,6 +186,11 @@ def _position(
 
 def _wire(item: Mapping[str, Any] | str) -> Mapping[str, Any]:
     return item if isinstance(item, Mapping) else decoded(encoded(item))
+
+
+def _same(of: Ledger, seq: Seq, item: Mapping[str, Any] | str) -> bool:
+    """Does an item say what this entry says? The same bytes do, and need not be read."""
+    return encoded(item) == of.item(seq) or likeness(_wire(item)) == likeness(of.wire(seq))
 
 
 def _is_reasoning(of: Ledger, seq: Seq) -> bool:

@@ -38,7 +38,7 @@ def request_prepared(
     recorded as sent. A rewrite that would part a call from its output raises `BrokenPair`.
     ``conversation`` is the provider's new conversation, for a replay in that mode."""
     facts: list[AnyFact] = []
-    base, sent = plan.base, tuple(sending.seq for sending in plan.items)
+    base, sent = plan.base, tuple([sending.seq for sending in plan.items])
     if items is not None:
         base, sent = _rewritten(of, plan, items, facts)
     if conversation is not None and not (

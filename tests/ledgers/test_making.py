@@ -150,6 +150,12 @@ def test_an_honest_output_says_what_is_known_and_no_more(dialect):
         copy.append(fact)
 
 
+def test_a_call_that_was_brought_along_is_not_told_as_never_started():
+    ledger = ledger_of(Words("responses").user(), call())
+    (brought,) = ledger.calls.values()
+    assert call_settled_honestly(ledger, brought).outcome is Outcome.UNKNOWN
+
+
 def test_an_outcome_that_is_unknown_is_never_told_as_never_started():
     ledger, made = with_call(call())
     ledger.append(CallStarted(call=made.seq))

@@ -13,9 +13,7 @@ from lockstitch.cli.checking_exchanges import GatewayChecks
 from lockstitch.cli.reporting import STORE, FileReport, Row
 from lockstitch.core import records
 from lockstitch.core.arranging import history
-from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import LockstitchError
-from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import AnyFact, Seq
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -106,14 +104,9 @@ def _evidence(ledger: Ledger) -> dict[str, Evidence]:
 
     Of a call that was brought along it knows nothing: whoever had it before may have run it."""
     waiting = [call for call in ledger.calls.values() if call.output is None]
-    unknown = {call.item.key for call in waiting if not _never_started(ledger, call)}
+    unknown = {call.item.key for call in waiting if not ledger.is_unstarted(call)}
     return {
         call.item.key: Evidence(Outcome.NEVER_STARTED, "was never started")
         for call in waiting
         if call.item.key is not None and call.item.key not in unknown
     }
-
-
-def _never_started(ledger: Ledger, call: Call) -> bool:
-    made_here = isinstance(ledger.links[call.link], Exchange)
-    return made_here and call.life is Life.ANNOUNCED and not call.by_server

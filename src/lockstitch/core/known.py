@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lockstitch.core.calls import Call
+from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import NotInLedger
 from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import START, WITH_ITEM, AnyFact, Seq
@@ -133,6 +133,12 @@ class Known:
         while link.depth > depth:
             link = self.links[link.parent]
         return link.seq == seq
+
+    def is_unstarted(self, call: Call) -> bool:
+        """Is it known that nobody has begun with it? Not of one that was brought along: whoever had
+        it before may have run it. Nor of one that the provider runs."""
+        made_here = isinstance(self.links[call.link], Exchange)
+        return made_here and call.life is Life.ANNOUNCED and not call.by_server
 
     def unsettled(self, tip: Seq | None = None) -> list[Call]:
         """Calls since the last answer on the path that have no output here, and want one of us."""

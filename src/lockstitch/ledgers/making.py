@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lockstitch.core import families
-from lockstitch.core.calls import Call, Life
+from lockstitch.core.calls import Call
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.facts import By, CallSettled, ItemAdded, ItemCompleted, Seq
 from lockstitch.core.outcomes import Evidence, Outcome, Settlement, settlement
@@ -77,9 +77,9 @@ def call_settled(
 def call_settled_honestly(of: Ledger, call: Call, evidence: Evidence | None = None) -> CallSettled:
     """The fact that a call gets an output that says what is known of it, and no more.
 
-    Without evidence: never started, if it was not; outcome unknown, if it was, or if it is the
-    provider who runs it."""
-    if evidence is None and call.life is Life.ANNOUNCED and not call.by_server:
+    Without evidence: never started, if that is known; outcome unknown, if it was started, or
+    brought along, or if it is the provider who runs it."""
+    if evidence is None and of.is_unstarted(call):
         evidence = Evidence(Outcome.NEVER_STARTED, "was never started")
     said = settlement(evidence)
     item = encoded(_output(of, call, said))

@@ -591,7 +591,9 @@ def test_too_many_requests_in_a_lane_are_refused_and_the_others_answered():
 
             up.then(waits)
             ws = await gw.socket()
-            for _ in range(70):
+            await ws.send_json(create(input="x"))
+            await until(lambda: len(up.asked) == 1)  # it waits no more
+            for _ in range(69):
                 await ws.send_json(create(input="x"))
             refused = [await next_end(ws) for _ in range(5)]
             assert {one["status"] for one in refused} == {429}

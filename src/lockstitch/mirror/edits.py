@@ -26,6 +26,10 @@ class Create(Struct, frozen=True, kw_only=True, gc=False):
     """What it belongs to: deletes that need the group wait for all of its creates."""
     copy_of: str | None = None
     """The item whose place it takes."""
+    calls: str | None = None
+    """The key of the call that it is."""
+    answers: str | None = None
+    """The key of the call that it is the output of."""
 
     @property
     def item_id(self) -> str:

@@ -24,7 +24,7 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
     found = difference(context, target)
     first, last = found.first, found.last
     named = {record.id for record in found.matched}
-    draft.wants = lambda record: not first <= record.index < last or record.id in named
+    draft.wants = lambda record: record.id in named or not first <= record.index < last
     moving = _moving(draft, found.ordered, found.stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
@@ -43,11 +43,11 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
                 anchor, furthest, ahead = item_id, ahead, next(staying)
             elif furthest < record.index < ahead:  # an output, where its call is
                 anchor, furthest = item_id, record.index
-            if draft.changed(record, wire):
+            if wire is not record.wire and draft.changed(record, wire):
                 draft.replace(record, wire)
         elif moving[item_id] and anchor is not None:
             draft.move(record, wire, anchor)
-    _take_away(draft, order[first:last], start, held)
+    _take_away(draft, order[first:last], start, held, named)
     if anchor is not None and last == len(order):
         _to_the_end(draft, order, anchor)
     return draft.finish()
@@ -175,10 +175,10 @@ def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bo
 def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
     """Of these, which the caller does without, those that nothing keeps here."""
     base, kept, replaced = draft.base, draft.kept, draft.replaced
-    deleting, keeps = draft.context.flight.deleting, draft.keeps
+    deletes, keeps = draft.context.flight.deletes, draft.keeps
     free: list[Record] = []
     for record in records:
-        if record.id in replaced or deleting(record.id) is not None:
+        if record.id in replaced or record.id in deletes:
             continue  # on its way
         why = keeps(record)
         if why is None:
@@ -208,12 +208,15 @@ def _leaving(context: Context, record: Record) -> bool:
     )
 
 
-def _take_away(draft: Draft, middle: list[Record], start: str, held: set[str]) -> None:
-    """Of these items, those that the target does without; ``start`` is what they stand behind."""
-    others = [record for record in middle if not draft.wants(record)]
+def _take_away(
+    draft: Draft, middle: list[Record], start: str, held: set[str], named: set[str]
+) -> None:
+    """Of these items, those that the target does not name; ``start`` is what they stand behind."""
+    others = [record for record in middle if record.id not in named] if named else middle
     if not others:
         return
-    strays = [record for record in others if draft.context.is_stray(record)]
+    is_stray = draft.context.is_stray
+    strays = [record for record in others if record.copy_of is not None and is_stray(record)]
     free = [record for record in others if record not in strays] if strays else others
     going = _whole(draft, _may_go(draft, free))
     going += [one for one in strays if draft.context.flight.deleting(one.id) is None]

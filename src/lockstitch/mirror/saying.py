@@ -6,12 +6,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstitch.core.items import Item
+from lockstitch.core import families
+from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.realtime import Realtime
 
 _dialect = Realtime()
+
+_HALVES: Final = {
+    families.FUNCTION.call_type: Part.CALL,
+    families.FUNCTION.output_type: Part.OUTPUT,
+}
+
+_PARTS: Final = (Part.CALL, Part.OUTPUT)
 
 _SPEECH: Final = ("input_audio", "output_audio", "audio")
 """Looked through, not hashed: what a part says is its type may be no text at all."""
@@ -21,6 +29,19 @@ def read(wire: Wire) -> Item:
     """The core item of a wire item."""
     (item,) = _dialect.read(wire)
     return item
+
+
+def half(wire: Wire) -> tuple[Part, str] | None:
+    """A call or an output, and the key that joins the two; None for anything else. As `read` has
+    it, but those of functions are known without reading all of the item."""
+    kind = wire.get("type", "message")
+    if kind == "message":
+        return None
+    key = wire.get("call_id")
+    if kind.__class__ is str and key.__class__ is str and key and kind in _HALVES:
+        return _HALVES[kind], key
+    item = read(wire)
+    return None if item.key is None or item.part not in _PARTS else (item.part, item.key)
 
 
 def speech(wire: Wire) -> list[dict[str, Any]]:

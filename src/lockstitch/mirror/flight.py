@@ -121,6 +121,10 @@ class Flight:
         unanswered = chain(self._doubtful.values(), self._sent.values())
         return next((one for one in unanswered if isinstance(one.edit, Delete)), None)
 
+    def open(self) -> Iterator[Edit]:
+        """The edits that have not ended, in the order in which they were committed."""
+        return (one.edit for one in self._by_event.values() if one.standing in OPEN)
+
     def in_doubt(self) -> Iterator[Edit]:
         return (tracked.edit for tracked in self._doubtful.values())
 

@@ -91,6 +91,11 @@ class Mirror:
         record = self._context.chain.alive(self._context.resolve(id))
         return None if record is None else record.wire
 
+    def names(self, id: str) -> Sequence[str]:
+        """The ids that this item had, the first first, which a caller may go on with; of one that
+        was never replaced none."""
+        return self._context.names.of(id)
+
     def surviving(self, id: str) -> str | None:
         """This item, or the nearest one before its tombstone that lives; None at the head."""
         record = self._context.chain.get(id)
@@ -201,6 +206,17 @@ class Mirror:
         if late:
             self._context.version += 1
         return [tracked.edit for tracked in late]
+
+    def open_edits(self) -> list[Edit]:
+        """The edits that have not ended, in the order in which they were planned."""
+        return list(self._context.flight.open())
+
+    def deleting(self, item_id: str | None) -> str | None:
+        """The item whose delete the provider answers when it says that this one is deleted; a
+        provider that does not say which answers the oldest. None if nobody asked for it."""
+        flight = self._context.flight
+        delete = flight.deleting(item_id) if item_id else flight.oldest_delete()
+        return None if delete is None else delete.edit.item_id
 
     def standing(self, event_id: str) -> Standing | None:
         """How far an edit is; None if it was never committed, or ended long ago."""

@@ -1,11 +1,12 @@
 """LiveKit's items, read once: what an item says is worked out again only when it was changed.
 
-Its items are models that anybody can change in place. So the fields of each are kept as they were,
+Its items are models that anybody can change in place. So what matters of each is kept as it was,
 and compared whenever a context comes again: that takes a fraction of the time of reading it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import call, is_
 from typing import Any, Final
 
 from livekit.agents.llm import ChatItem
@@ -14,101 +15,105 @@ from livekit.agents.voice.generation import INSTRUCTIONS_MESSAGE_ID
 from msgspec import Struct
 
 from lockstitch.dialects.base import Wire
-from lockstitch.integrations.livekit.contexts import says_nothing
-from lockstitch.integrations.livekit.translating import Said, said_by
-from lockstitch.mirror.ordering import ends_in_common, run_in_common
+from lockstitch.integrations.livekit.translating import Fields, Said, fields_of, said_in
+from lockstitch.mirror.ordering import ends_in_common
 
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
 
 
-class Reading(Struct, frozen=True, eq=False):
+class Reading(Struct, eq=False):
     """One item as it was when it was read. Equal to nothing but itself."""
 
     item: ChatItem
-    fields: dict[str, Any]
     name: str
-    said: Said
+    fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
     own: bool
     """It is LiveKit's own business and never leaves the agent."""
+    agrees: Wire | None = None
+    """The provider's item that is known to say the same."""
 
-
-class Agreed:
-    """Items that say what the provider's say, and those, in the order of the context."""
-
-    def __init__(self) -> None:
-        self.readings: list[Reading] = []
-        self.wires: list[Wire] = []
-
-    def __repr__(self) -> str:
-        return f"<Agreed {len(self.readings)} items>"
-
-    def ends(self, readings: list[Reading], wires: list[Wire]) -> tuple[int, int]:
-        """How many at the start, and at the end, are known to say the same on both sides."""
-        first = min(
-            run_in_common(readings, self.readings),
-            run_in_common(wires, self.wires),
-        )
-        rest = min(len(readings), len(wires), len(self.readings)) - first
-        if not rest:
-            return first, 0
-        end = slice(-1, -rest - 1, -1)
-        return first, min(
-            run_in_common(readings[end], self.readings[end]),
-            run_in_common(wires[end], self.wires[end]),
-        )
+    @property
+    def said(self) -> Said:
+        return said_in(self.item.type, self.fields)
 
 
 class Reader:
     """Reads the contexts of one kind, each of which is most often the last one, changed a bit."""
 
     def __init__(self) -> None:
-        self._objects: list[int] = []
-        """Which object each item was. The readings keep them alive."""
-        self._fields: list[dict[str, Any]] = []
+        # One for each item of the context that was read last.
+        self._items: list[ChatItem] = []
+        self._fields_of: list[Callable[[ChatItem], Fields]] = []
+        self._fields: list[Fields] = []
         self._readings: list[Reading] = []
-        self.agreed = Agreed()
+        self._before: list[Reading] = []
+        """The readings of the context before that one."""
+        self._ends = (0, 0)
+        """How many of them are the same, at the start and at the end."""
 
     def __repr__(self) -> str:
         return f"<Reader of {len(self._readings)} items>"
 
     def read(self, items: Sequence[ChatItem]) -> list[Reading]:
         """A reading of each: the one from the last time for every item that is as it was."""
-        objects, fields = list(map(id, items)), list(map(vars, items))
-        first, end = ends_in_common(objects, self._objects)
-        stop, last = len(items) - end, len(self._readings) - end
+        items = list(items)
+        first, end = _ends_of_same_objects(items, self._items)
+        stop, last = len(items) - end, len(self._items) - end
         former = {id(one.item): one for one in self._readings[first:last]}
-        middle = [_read(item, former.get(id(item))) for item in items[first:stop]]
-        readings = self._readings[:first] + middle + self._readings[last:]
-        known = self._fields[:first] + [one.fields for one in middle] + self._fields[last:]
-        for at in _differing(fields, known):
-            readings[at] = _read(items[at], None)
-            known[at] = readings[at].fields
-        self._objects, self._fields, self._readings = objects, known, readings
-        return readings
+        readings = [former.get(id(item)) or _read(item) for item in items[first:stop]]
+        self._before = self._readings
+        self._items = items
+        self._readings = self._before[:first] + readings + self._before[last:]
+        self._fields_of[first:last] = [fields_of(item) for item in items[first:stop]]
+        self._fields[first:last] = [one.fields for one in readings]
+        for at in _differing(list(map(call, self._fields_of, items)), self._fields):
+            self._readings[at] = _read(items[at])
+            self._fields[at] = self._readings[at].fields
+            first, end = min(first, at), min(end, len(items) - at - 1)
+        self._ends = first, end
+        return self._readings
+
+    def items(self, readings: list[Reading]) -> list[ChatItem]:
+        """The items that these are of. Not to be changed."""
+        return self._items if readings is self._readings else [one.item for one in readings]
+
+    def ends_in_common(self, readings: list[Reading], others: list[Reading]) -> tuple[int, int]:
+        """How many are the same at the start, and at the end; known already for the last two."""
+        if readings is self._before and others is self._readings:
+            return self._ends
+        return ends_in_common(readings, others)
 
 
-def _differing(fields: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[int]:
+def _ends_of_same_objects(some: list[Any], others: list[Any]) -> tuple[int, int]:
+    """Like `ends_in_common`. Two models are equal that say the same, and anybody can change one."""
+    shorter = min(len(some), len(others))
+    first = bytes(map(is_, some, others)).find(False)
+    if first < 0:
+        return shorter, 0
+    end = bytes(map(is_, reversed(some), reversed(others))).find(False)
+    return first, min(end, shorter - first) if end >= 0 else shorter - first
+
+
+def _differing(some: list[Fields], others: list[Fields]) -> list[int]:
     """Where the two are not the same."""
-    if fields == known:
+    if some == others:
         return []
-    return [at for at, one in enumerate(fields) if one != known[at]]
+    return [at for at, one in enumerate(some) if one != others[at]]
 
 
-def _read(item: ChatItem, former: Reading | None) -> Reading:
-    if former is not None and former.fields == vars(item):
-        return former
-    fields = vars(item).copy()
-    if item.type == "message":
-        fields["content"] = list(item.content)
-    return Reading(
-        item=item,
-        fields=fields,
-        name=item.id,
-        said=said_by(item),
-        silent=says_nothing(item),
-        own=item.type in _OWN_TYPES or item.id in _OWN_NAMES,
-    )
+def _read(item: ChatItem) -> Reading:
+    kind = item.type
+    fields = fields_of(item)(item)
+    name: str = fields[0]
+    silent = False
+    if kind == "message":
+        content = list(fields[2])  # a list that anybody can change
+        fields = (*fields[:2], content)
+        silent = not any(content)
+    elif kind == "function_call":
+        silent = not item.arguments
+    return Reading(item, name, fields, silent, kind in _OWN_TYPES or name in _OWN_NAMES)

@@ -59,15 +59,12 @@ class New(Struct, eq=False, gc=False):
     output: New | None = None
     event_id: str = ""
 
-    def join(self) -> None:
+    def join(self, part: Part, key: str | None) -> None:
         """Note which half of a pair it is."""
-        joined = half(self.wire)
-        if joined is None:
-            return
-        if joined[0] is _CALL:
-            self.calls = joined[1]
-        else:
-            self.answers = joined[1]
+        if part is _CALL:
+            self.calls = key
+        elif part is _OUTPUT:
+            self.answers = key
 
     def create(self, event_id: str, previous: str | None, group: str | None) -> Create:
         self.event_id = event_id
@@ -134,7 +131,7 @@ class Draft:
         return None
 
     def remakeable(self, record: Record) -> bool:
-        """Can it be created again as it is?"""
+        """Can it be created again?"""
         known_at = record.known_at
         return (
             known_at is not None
@@ -180,7 +177,10 @@ class Draft:
         made = wire.copy()
         made["id"] = self.new_id("item")
         new = New(made, record, record.id)
-        new.join()
+        if wire is record.wire:
+            new.join(record.item.part, record.item.key)
+        elif (joined := half(wire)) is not None:
+            new.join(*joined)
         self.copied.append(new)
         self.replaced.add(record.id)
         return new
@@ -188,8 +188,7 @@ class Draft:
     def place(self, wire: Wire, id: str, anchor: str) -> str | None:
         """An item that is not there, behind ``anchor``. Gives what the next one stands behind;
         None if that is in doubt."""
-        flight = self.context.flight
-        create = flight.creating(id)
+        create = self.context.flight.creating(id)
         if create is not None:
             if create.standing is not Standing.IN_DOUBT:
                 return id
@@ -209,12 +208,16 @@ class Draft:
             new = New(made | {"id": self.new_id("item")}, was=id)
         elif made.get("id") != id:
             new = New(made | {"id": id})
-        new.join()
-        if new.answers is not None or wire.get("type") == families.FUNCTION.output_type:
-            self._place_output(new, new.answers, id)
-            return anchor
-        if new.calls is not None:
-            self._calls[new.calls] = new
+        kind = wire.get("type", "message")
+        if kind != "message":
+            joined = half(wire)
+            if joined is not None:
+                new.join(*joined)
+            if new.answers is not None or kind == families.FUNCTION.output_type:
+                self._place_output(new, new.answers, id)
+                return anchor
+            if new.calls is not None:
+                self._calls[new.calls] = new
         self.hunk(anchor).new.append(new)
         return anchor
 
@@ -350,5 +353,7 @@ class Draft:
             for record in records:
                 yield record, group, False
         for new in self.copied:
+            output = new.output
             if new.copy_of is not None:
-                yield new.copy_of, (new.output or new).event_id, new.output is not None
+                event_id = new.event_id if output is None else output.event_id
+                yield new.copy_of, event_id, output is not None

@@ -36,14 +36,18 @@ class Create(Struct, frozen=True, kw_only=True, gc=False):
         return str(self.item["id"])
 
     def client_event(self) -> dict[str, Any]:
-        event = {
+        if self.previous_item_id is None:
+            return {
+                "type": "conversation.item.create",
+                "event_id": self.event_id,
+                "item": self.item,
+            }
+        return {
             "type": "conversation.item.create",
             "event_id": self.event_id,
             "item": self.item,
+            "previous_item_id": self.previous_item_id,
         }
-        if self.previous_item_id is not None:
-            event["previous_item_id"] = self.previous_item_id
-        return event
 
 
 class Delete(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,7 +5,7 @@ Nothing is assumed here: an edit counts once the provider says so. Time is an ar
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import chain
 from typing import Final
@@ -206,23 +206,29 @@ class Flight:
         else:
             self._close(tracked, Standing.DROPPED)
 
-    def due(self) -> Iterator[Tracked]:
-        """What can be sent now. The caller says of each that it was `sent`, or closes it."""
-        ready = self._ready
+    def due(self, at: float, lives: Callable[[str], bool]) -> Iterator[Edit]:
+        """What can be sent now. Each counts as sent, ``at`` this time, once it is taken; a delete
+        of what does not live any more is done."""
+        ready, sent = self._ready, self._sent
         while ready:
             tracked = ready.popleft()
-            if tracked.standing is _PLANNED:
-                yield tracked
+            edit = tracked.edit
+            if tracked.standing is not _PLANNED:
+                continue
+            if isinstance(edit, Delete) and not lives(edit.item_id):
+                self._close(tracked, _ACKNOWLEDGED)  # somebody else was quicker
+                continue
+            self._turns += 1
+            tracked.standing, tracked.sent_at, tracked.turn = _SENT, at, self._turns
+            sent[edit.event_id] = tracked
+            if isinstance(edit, Retrieve):
+                self._ask(edit.item_id, tracked.turn)
+            yield edit
 
-    def sent(self, tracked: Tracked, at: float) -> None:
-        edit = tracked.edit
-        self._turns += 1
-        tracked.standing, tracked.sent_at, tracked.turn = _SENT, at, self._turns
-        self._sent[edit.event_id] = tracked
-        if isinstance(edit, Retrieve):
-            self._asked.setdefault(edit.item_id, deque()).append(tracked.turn)
-            if len(self._asked) > MOST_ITEMS_ASKED_ABOUT:
-                self._asked.popitem(last=False)
+    def _ask(self, item_id: str, turn: int) -> None:
+        self._asked.setdefault(item_id, deque()).append(turn)
+        if len(self._asked) > MOST_ITEMS_ASKED_ABOUT:
+            self._asked.popitem(last=False)
 
     def expire(self, sent_before: float) -> list[Tracked]:
         """What was sent before then and never answered is in doubt from now on."""

@@ -15,7 +15,7 @@ from lockstitch.dialects.base import Wire, text_of
 from lockstitch.mirror import planning
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.drafting import NewId
-from lockstitch.mirror.edits import Delete, Edit, Plan
+from lockstitch.mirror.edits import Edit, Plan
 from lockstitch.mirror.errors import ForeignSnapshot, StalePlan
 from lockstitch.mirror.flight import Standing
 from lockstitch.mirror.hearing import HANDLERS
@@ -191,14 +191,7 @@ class Mirror:
 
     def due(self, *, at: float) -> Iterator[Edit]:
         """The edits to send now. Each counts as sent, ``at`` this time, once it is taken."""
-        flight = self._context.flight
-        for tracked in flight.due():
-            edit = tracked.edit
-            if isinstance(edit, Delete) and self._context.chain.alive(edit.item_id) is None:
-                flight.acknowledge(tracked)  # somebody else was quicker
-                continue
-            flight.sent(tracked, at)
-            yield edit
+        return self._context.flight.due(at, self.__contains__)
 
     def expire(self, *, sent_before: float) -> list[Edit]:
         """Edits sent before then and not answered are in doubt: the next plan asks about them."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
+from typing import Final
 
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
@@ -15,6 +16,8 @@ from lockstitch.mirror.context import Context
 from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
 from lockstitch.mirror.flight import Standing
+
+_OUTPUT: Final = Part.OUTPUT
 
 
 def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> Plan:
@@ -150,22 +153,23 @@ def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bo
     """Items that are not where the target has them, and whether they are made again there."""
     if len(stay) == len(ordered):
         return {}
-    away = {record.id: record for record in ordered if record.index not in stay}
-    links = draft.context.links
-    for partner in [one.partner for one in away.values() if one.partner is not None]:
-        if draft.wants(partner):  # a pair moves whole
-            away[partner.id] = partner
-    movable = {record.id for record in away.values() if links and draft.movable(record)}
+    links, movable, wants = draft.context.links, draft.movable, draft.wants
     moving: dict[str, bool] = {}
-    for item_id, record in away.items():
-        moves = item_id in movable
-        if record.partner is not None:
-            moves = moves and record.partner.id in movable
-        elif record.item.part is Part.OUTPUT:
+    for record in ordered:
+        if record.index in stay:
+            continue
+        partner = record.partner
+        moves = links and movable(record)
+        if partner is None:
+            moves = moves and record.item.part is not _OUTPUT
+        elif wants(partner):  # a pair moves whole
+            moves = moves and movable(partner)
+            moving[partner.id] = moves
+        else:
             moves = False
-        moving[item_id] = moves
-        if not moves:
-            draft.kept.append(Kept(item_id, Why.FIXED if links else Why.UNLINKED))
+        moving[record.id] = moves
+    why = Why.FIXED if links else Why.UNLINKED
+    draft.kept.extend(Kept(item_id, why) for item_id, moves in moving.items() if not moves)
     return moving
 
 

@@ -34,10 +34,9 @@ def read(wire: Wire) -> Item:
 def half(wire: Wire) -> tuple[Part, str] | None:
     """A call or an output, and the key that joins the two; None for anything else. As `read` has
     it, but those of functions are known without reading all of the item."""
-    kind = wire.get("type", "message")
+    kind, key = wire.get("type", "message"), wire.get("call_id")
     if kind == "message":
         return None
-    key = wire.get("call_id")
     if kind.__class__ is str and key.__class__ is str and key and kind in _HALVES:
         return _HALVES[kind], key
     item = read(wire)

@@ -100,7 +100,7 @@ class Holdings:
                 self._first.setdefault(name, since_last.after)
                 continue
             new = since_last
-            if pushed is not None and one.item.type in CREATED and name not in there:
+            if pushed is not None and one.kind in CREATED and name not in there:
                 new = pushed
             after = self._first.setdefault(name, new.after)
             stays[name] = was.get(name) or (new if after == new.after else Stay(after, new.by))

@@ -27,6 +27,7 @@ class Reading(Struct, eq=False):
     """One item as it was when it was read. Equal to nothing but itself."""
 
     item: ChatItem
+    kind: str
     name: str
     fields: Fields
     silent: bool
@@ -38,7 +39,7 @@ class Reading(Struct, eq=False):
 
     @property
     def said(self) -> Said:
-        return said_in(self.item.type, self.fields)
+        return said_in(self.kind, self.fields)
 
 
 class Reader:
@@ -63,15 +64,19 @@ class Reader:
         items = list(items)
         first, end = _ends_of_same_objects(items, self._items)
         stop, last = len(items) - end, len(self._items) - end
+        self._fields_of[first:last] = map(fields_of, items[first:stop])
+        now = list(map(call, self._fields_of, items))
         former = {id(one.item): one for one in self._readings[first:last]}
-        readings = [former.get(id(item)) or _read(item) for item in items[first:stop]]
+        readings = [
+            _read(item, fields, former.get(id(item)))
+            for item, fields in zip(items[first:stop], now[first:stop], strict=True)
+        ]
         self._before = self._readings
         self._items = items
         self._readings = self._before[:first] + readings + self._before[last:]
-        self._fields_of[first:last] = [fields_of(item) for item in items[first:stop]]
         self._fields[first:last] = [one.fields for one in readings]
-        for at in _differing(list(map(call, self._fields_of, items)), self._fields):
-            self._readings[at] = _read(items[at])
+        for at in _differing(now, self._fields):
+            self._readings[at] = _read(items[at], now[at], None)
             self._fields[at] = self._readings[at].fields
             first, end = min(first, at), min(end, len(items) - at - 1)
         self._ends = first, end
@@ -105,15 +110,15 @@ def _differing(some: list[Fields], others: list[Fields]) -> list[int]:
     return [at for at, one in enumerate(some) if one != others[at]]
 
 
-def _read(item: ChatItem) -> Reading:
-    kind = item.type
-    fields = fields_of(item)(item)
-    name: str = fields[0]
+def _read(item: ChatItem, fields: Fields, former: Reading | None) -> Reading:
+    if former is not None and former.fields == fields:
+        return former
+    kind, name = item.type, fields[0]
     silent = False
     if kind == "message":
-        content = list(fields[2])  # a list that anybody can change
-        fields = (*fields[:2], content)
+        _, role, content = fields
+        fields = (name, role, list(content))  # anybody can change that list
         silent = not any(content)
     elif kind == "function_call":
-        silent = not item.arguments
-    return Reading(item, name, fields, silent, kind in _OWN_TYPES or name in _OWN_NAMES)
+        silent = not fields[-1]
+    return Reading(item, kind, name, fields, silent, kind in _OWN_TYPES or name in _OWN_NAMES)

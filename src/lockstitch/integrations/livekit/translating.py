@@ -31,29 +31,29 @@ LONGEST_CALL_ID: Final = 32
 """Of a longer one LiveKit sends a digest."""
 
 
-def to_wire(item: ChatItem) -> Wire:
+def to_wire(item: ChatItem, fields: Fields) -> Wire:
     """The item as a client creates it. What is plain text is written here: LiveKit's models take
     longer than all the rest of an edit."""
-    if item.type == "message":
-        content = _plain_content(item)
+    kind = item.type
+    if kind == "message":
+        name, role, parts = fields
+        content = _plain_content(role, parts)
         if content is not None:
-            role = _role(item.role)
-            return {"id": item.id, "type": "message", "role": role, "content": content}
-    elif item.type == "function_call" and len(item.call_id) <= LONGEST_CALL_ID:
-        return {
-            "id": item.id,
-            "type": "function_call",
-            "call_id": item.call_id,
-            "name": item.name,
-            "arguments": item.arguments,
-        }
-    elif item.type == "function_call_output" and len(item.call_id) <= LONGEST_CALL_ID:
-        return {
-            "id": item.id,
-            "type": "function_call_output",
-            "call_id": item.call_id,
-            "output": item.output,
-        }
+            return {"id": name, "type": kind, "role": _role(role), "content": content}
+    elif kind == "function_call":
+        name, call_id, function, arguments = fields
+        if len(call_id) <= LONGEST_CALL_ID:
+            return {
+                "id": name,
+                "type": kind,
+                "call_id": call_id,
+                "name": function,
+                "arguments": arguments,
+            }
+    elif kind == "function_call_output":
+        name, call_id, output = fields
+        if len(call_id) <= LONGEST_CALL_ID:
+            return {"id": name, "type": kind, "call_id": call_id, "output": output}
     return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
 
 
@@ -111,11 +111,11 @@ def _role(role: str) -> str:
     return "system" if role == "developer" else role  # the wire knows no developer
 
 
-def _plain_content(item: ChatMessage) -> list[dict[str, str]] | None:
+def _plain_content(role: str, parts: list[Any]) -> list[dict[str, str]] | None:
     """The parts of a message that is all text, of somebody whom the wire knows; else None."""
-    kind = "output_text" if item.role == "assistant" else "input_text"
+    kind = "output_text" if role == "assistant" else "input_text"
     content: list[dict[str, str]] = []
-    for part in item.content:
+    for part in parts:
         if not isinstance(part, str):
             return None
         content.append({"type": kind, "text": part})

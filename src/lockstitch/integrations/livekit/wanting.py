@@ -107,7 +107,7 @@ def planned(
             else:
                 target[name] = _wire(one, wire, wanted, view, changed)
         elif name not in there and not _is_place(one) and name not in view.gone:
-            target[name] = to_wire(one.item)
+            target[name] = to_wire(one.item, one.fields)
     asked = _in_place(target, remote[first:last], wanted.seen)
     if asked is not None:
         whole = wires[:first] + asked + wires[last:]
@@ -136,8 +136,7 @@ def _in_place(
 
 def _is_place(reading: Reading) -> bool:
     """Is it a message without content? LiveKit keeps such places for what is being said."""
-    item = reading.item
-    return reading.silent and item.type == "message" and not item.content
+    return reading.silent and reading.kind == "message" and not reading.fields[-1]
 
 
 def _wire(
@@ -156,4 +155,4 @@ def _wire(
         if is_speech(wire) if known is None else alike(known, reading.said):
             return wire
         changed.add(name)
-    return to_wire(item) | {"id": wire["id"]}
+    return to_wire(item, reading.fields) | {"id": wire["id"]}

@@ -85,7 +85,7 @@ class Context:
         self.version += 1  # a second plan of the same version would create everything twice
         for edit in plan.edits:
             if isinstance(edit, Create) and edit.copy_of is not None:
-                self.names.join(edit.copy_of, edit.item_id, self._is_there)
+                self.names.join(edit.copy_of, edit.item["id"], self._is_there)
         if plan.tail is not None:
             self.tail = plan.tail
         self.flight.commit(plan.edits)

@@ -52,6 +52,8 @@ class Tracked(Struct, eq=False, gc=False):
     sent_at: float = 0.0
     turn: int = 0
     """The provider takes edits in the order in which they are sent."""
+    after: Tracked | None = None
+    """The one that began to wait for the same before it did."""
 
 
 class _Group(Struct, eq=False):
@@ -74,7 +76,8 @@ class Flight:
         """Creates of calls that are not answered so far, by key."""
         self._outputs: dict[str, Tracked] = {}
         self._ready: deque[Tracked] = deque()
-        self._waiting: dict[str, list[Tracked]] = {}
+        self._waiting: dict[str, Tracked] = {}
+        """Who waits, by what for: the last one, who knows the others."""
         self._groups: dict[str, _Group] = {}
         self._sent: OrderedDict[str, Tracked] = OrderedDict()
         self._doubtful: dict[str, Tracked] = {}
@@ -194,13 +197,10 @@ class Flight:
         group.open += 1
 
     def _wait(self, tracked: Tracked, need: str) -> None:
-        others = self._waiting.get(need)
-        if others is not None:
-            others.append(tracked)
-            return
         met = self._is_met(need)
         if met is None:
-            self._waiting[need] = [tracked]
+            tracked.after = self._waiting.get(need)
+            self._waiting[need] = tracked
         elif met:
             self._ready.append(tracked)
         else:
@@ -296,7 +296,12 @@ class Flight:
         return self._release(name, not group.failed) if group.failed or not group.open else []
 
     def _release(self, need: str, met: bool) -> list[tuple[Tracked, Standing]]:
-        waiting = self._waiting.pop(need, [])
+        waiting: list[Tracked] = []
+        last = self._waiting.pop(need, None)
+        while last is not None:
+            waiting.append(last)
+            last.after, last = None, last.after
+        waiting.reverse()
         if met:
             self._ready.extend(waiting)
             return []
@@ -304,13 +309,11 @@ class Flight:
 
     def _is_met(self, need: str) -> bool | None:
         """None while it is open: a group is there as long as one of its creates is."""
-        group = self._groups.get(need)
-        if group is not None:
-            return False if group.failed else None
         needed = self._by_event.get(need)
-        if needed is None:
-            return False
-        return None if needed.standing in OPEN else needed.standing is _ACKNOWLEDGED
+        if needed is not None:
+            return None if needed.standing in OPEN else needed.standing is _ACKNOWLEDGED
+        group = self._groups.get(need)
+        return None if group is not None and not group.failed else False
 
     def _named(self, edit: Edit) -> dict[str, Tracked]:
         if isinstance(edit, Create):

@@ -89,6 +89,10 @@ class Holdings:
         self._held = readings
         if not went and not came:
             return
+        if went and came:  # where an item stands tells nothing here
+            moved = set(went).intersection(came)
+            went = [one for one in went if one not in moved]
+            came = [one for one in came if one not in moved]
         stays, said = self._stays, self._said.copy()
         was = {one.name: stays.pop(one.name, None) for one in went}
         known = {one.name: said.pop(one.name, None) for one in went}

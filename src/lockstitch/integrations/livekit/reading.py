@@ -5,9 +5,9 @@ and compared whenever a context comes again: that takes a fraction of the time o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import call, is_
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from operator import call, eq, is_
+from typing import Final
 
 from livekit.agents.llm import ChatItem
 from livekit.agents.llm.chat_context import DYNAMIC_INSTRUCTIONS_MESSAGE_ID
@@ -29,6 +29,7 @@ class Reading(Struct, eq=False):
     item: ChatItem
     kind: str
     name: str
+    fields_of: Callable[[ChatItem], Fields]
     fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
@@ -62,25 +63,30 @@ class Reader:
     def read(self, items: Sequence[ChatItem]) -> list[Reading]:
         """A reading of each: the one from the last time for every item that is as it was."""
         items = list(items)
-        first, end = _ends_of_same_objects(items, self._items)
+        first, end = self._ends_as_they_were(items)
         stop, last = len(items) - end, len(self._items) - end
-        self._fields_of[first:last] = map(fields_of, items[first:stop])
-        now = list(map(call, self._fields_of, items))
         former = {id(one.item): one for one in self._readings[first:last]}
-        readings = [
-            _read(item, fields, former.get(id(item)))
-            for item, fields in zip(items[first:stop], now[first:stop], strict=True)
-        ]
-        self._before = self._readings
-        self._items = items
-        self._readings = self._before[:first] + readings + self._before[last:]
+        readings = [_read(item, former.get(id(item))) for item in items[first:stop]]
+        self._fields_of[first:last] = [one.fields_of for one in readings]
         self._fields[first:last] = [one.fields for one in readings]
-        for at in _differing(now, self._fields):
-            self._readings[at] = _read(items[at], now[at], None)
-            self._fields[at] = self._readings[at].fields
-            first, end = min(first, at), min(end, len(items) - at - 1)
-        self._ends = first, end
+        self._items = items
+        self._before, self._ends = self._readings, (first, end)
+        self._readings = self._before[:first] + readings + self._before[last:]
         return self._readings
+
+    def _ends_as_they_were(self, items: list[ChatItem]) -> tuple[int, int]:
+        """How many at the start, and at the end, are the same objects and say what they said."""
+        shorter = min(len(items), len(self._items))
+        first = self._run_as_it_was(items, slice(0, shorter))
+        rest = shorter - first
+        return first, self._run_as_it_was(items, slice(-1, -rest - 1, -1)) if rest else 0
+
+    def _run_as_it_was(self, items: list[ChatItem], part: slice) -> int:
+        # Thousands of items, each time: none of this is done by Python, item by item.
+        some = items[part]
+        some = some[: _run(map(is_, some, self._items[part]))]
+        now = map(call, self._fields_of[part], some)
+        return _run(map(eq, now, self._fields[part]))
 
     def items(self, readings: list[Reading]) -> list[ChatItem]:
         """The items that these are of. Not to be changed."""
@@ -93,32 +99,25 @@ class Reader:
         return ends_in_common(readings, others)
 
 
-def _ends_of_same_objects(some: list[Any], others: list[Any]) -> tuple[int, int]:
-    """Like `ends_in_common`. Two models are equal that say the same, and anybody can change one."""
-    shorter = min(len(some), len(others))
-    first = bytes(map(is_, some, others)).find(False)
-    if first < 0:
-        return shorter, 0
-    end = bytes(map(is_, reversed(some), reversed(others))).find(False)
-    return first, min(end, shorter - first) if end >= 0 else shorter - first
+def _run(true: Iterable[bool]) -> int:
+    """How many are true, before the first that is not."""
+    told = bytes(true)
+    first_not = told.find(False)
+    return len(told) if first_not < 0 else first_not
 
 
-def _differing(some: list[Fields], others: list[Fields]) -> list[int]:
-    """Where the two are not the same."""
-    if some == others:
-        return []
-    return [at for at, one in enumerate(some) if one != others[at]]
-
-
-def _read(item: ChatItem, fields: Fields, former: Reading | None) -> Reading:
-    if former is not None and former.fields == fields:
+def _read(item: ChatItem, former: Reading | None) -> Reading:
+    if former is not None and former.fields == former.fields_of(item):
         return former
-    kind, name = item.type, fields[0]
-    silent = False
+    kind = item.type
+    get_fields = fields_of(kind)
+    fields = get_fields(item)
+    name, silent = fields[0], False
     if kind == "message":
         _, role, content = fields
         fields = (name, role, list(content))  # anybody can change that list
         silent = not any(content)
     elif kind == "function_call":
         silent = not fields[-1]
-    return Reading(item, kind, name, fields, silent, kind in _OWN_TYPES or name in _OWN_NAMES)
+    own = kind in _OWN_TYPES or name in _OWN_NAMES
+    return Reading(item, kind, name, get_fields, fields, silent, own)

@@ -57,13 +57,13 @@ def to_wire(item: ChatItem, fields: Fields) -> Wire:
     return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
 
 
-def fields_of(item: ChatItem) -> Callable[[ChatItem], Fields]:
+def fields_of(kind: str) -> Callable[[ChatItem], Fields]:
     """What gives the fields of an item of this kind that matter."""
-    return _FIELDS.get(item.type, _FIELDS_OF_OTHERS)
+    return _FIELDS.get(kind, _FIELDS_OF_OTHERS)
 
 
 def said_by(item: ChatItem) -> Said:
-    return said_in(item.type, fields_of(item)(item))
+    return said_in(item.type, fields_of(item.type)(item))
 
 
 def said_in(kind: str, fields: Fields) -> Said:

@@ -142,7 +142,7 @@ class Context:
         """It says something else now."""
         if wire == record.wire:
             return
-        record.rewrite(wire, self.version, self.moments)
+        self.chain.rewrite(record, wire, self.version)
         record.spoken = has_speech(wire)
         item = read(wire)
         if (item.part, item.key) != (record.item.part, record.item.key):

@@ -146,9 +146,11 @@ class Draft:
 
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
-        if wire is record.wire or not record.seen_at(self.base):
+        now = record.wire
+        if wire is now or not record.seen_at(self.base) or same(wire, now):
             return False
-        return not same(wire, record.wire) and not same(wire, record.wire_at(self.base))
+        seen = record.wire_at(self.base)
+        return seen is now or not same(wire, seen)
 
     # --- one item of the target ----------------------------------------------------------------
 
@@ -279,10 +281,9 @@ class Draft:
 
     def finish(self) -> Plan:
         flight, links = self.context.flight, self.context.links
-        doubtful = [edit.item_id for edit in flight.in_doubt()]
         edits: list[Edit] = [
             Retrieve(event_id=self.new_id("event"), item_id=item_id)
-            for item_id in dict.fromkeys([*doubtful, *self.context.questioned])
+            for item_id in dict.fromkeys([*flight.in_doubt(), *self.context.questioned])
             if flight.retrieving(item_id) is None
         ]
         shared = self.new_id("group") if self.together and self._anything_fresh() else None

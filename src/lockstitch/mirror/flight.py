@@ -128,8 +128,9 @@ class Flight:
         """The edits that have not ended, in the order in which they were committed."""
         return (one.edit for one in self._by_event.values() if one.standing in OPEN)
 
-    def in_doubt(self) -> Iterator[Edit]:
-        return (tracked.edit for tracked in self._doubtful.values())
+    def in_doubt(self) -> list[str]:
+        """The items whose edits are in doubt."""
+        return [tracked.edit.item_id for tracked in self._doubtful.values()]
 
     def idle(self) -> bool:
         """Is nothing under way, and nothing in doubt?"""

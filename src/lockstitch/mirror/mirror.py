@@ -8,7 +8,7 @@ for edit in mirror.due(at=now): send(edit.client_event())   # again after each e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lockstitch.dialects.base import Wire, text_of
@@ -50,7 +50,7 @@ class Snapshot:
         if self._items is None:
             context, version = self._context, self.version
             if version == context.version:
-                self._items = tuple(record.wire for record in context.chain.order())
+                self._items = tuple(context.chain.wires())
             else:
                 then = context.chain.at_version(version)
                 self._items = tuple(record.wire_at(version) for record in then)
@@ -82,9 +82,14 @@ class Mirror:
         return self._context.chain.alive(id) is not None
 
     @property
+    def version(self) -> int:
+        """Another one after every event, and after every plan that was committed."""
+        return self._context.version
+
+    @property
     def items(self) -> list[Wire]:
         """What the provider has, in its order."""
-        return [record.wire for record in self._context.chain.order()]
+        return list(self._context.chain.wires())
 
     def get(self, id: str) -> Wire | None:
         """One item, also by the id of an item whose place it took."""
@@ -95,6 +100,10 @@ class Mirror:
         """The ids that this item had, the first first, which a caller may go on with; of one that
         was never replaced none."""
         return self._context.names.of(id)
+
+    def has_names(self, ids: Iterable[str]) -> bool:
+        """Was any of these items ever replaced?"""
+        return self._context.names.knows_any(ids)
 
     def surviving(self, id: str) -> str | None:
         """This item, or the nearest one before its tombstone that lives; None at the head."""

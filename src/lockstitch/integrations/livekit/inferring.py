@@ -33,7 +33,7 @@ def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
     if not shared:
         return frozenset()
     copied = max(shared)
-    return frozenset(one for one, stay in held.items() if stay.by <= copied)
+    return frozenset([one for one, (_, by) in held.items() if by <= copied])
 
 
 def unmoved(target: Sequence[str], remote: Sequence[str], copied: Sequence[str]) -> list[str]:

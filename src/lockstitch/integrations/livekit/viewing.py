@@ -51,17 +51,18 @@ class MirroredContext(RemoteChatContext):
 
     def present(self) -> dict[str, Wire]:
         """The provider's items by name, in order. Not to be changed."""
-        version = self.mirror.snapshot().version
+        version = self.mirror.version
         if self._present_at != version:
             self._present_at, self._present = version, self._by_name()
         return self._present
 
     def _by_name(self) -> dict[str, Wire]:
-        names_of = self.mirror.names
+        items: dict[str, Wire] = {wire["id"]: wire for wire in self.mirror.items}
+        if not self.mirror.has_names(items):
+            return items
         found: dict[str, Wire] = {}
-        for wire in self.mirror.items:
-            item_id: str = wire["id"]
-            names = names_of(item_id)
+        for item_id, wire in items.items():
+            names = self.mirror.names(item_id)
             if not names:
                 found[item_id] = wire
             elif self.id(names[0]) == item_id:  # not one that a copy has replaced

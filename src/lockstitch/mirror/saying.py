@@ -19,6 +19,10 @@ _HALVES: Final = {
     families.FUNCTION.output_type: Part.OUTPUT,
 }
 
+_OF_A_MESSAGE: Final = frozenset({"id", "type", "role", "content", "status", "object"})
+_OF_A_TEXT: Final = frozenset({"type", "text"})
+_TEXTS: Final = ("input_text", "output_text", "text")
+
 _PARTS: Final = (Part.CALL, Part.OUTPUT)
 
 _SPEECH: Final = ("input_audio", "output_audio", "audio")
@@ -71,6 +75,9 @@ def same(one: Wire, other: Wire) -> bool:
     """Do they say the same, as far as that can be told? Speech without words may say anything."""
     if one is other or one == other:
         return True
+    words, others = _words(one), _words(other)
+    if words is not None and others is not None:
+        return words == others
     if any(not part.get("transcript") for wire in (one, other) for part in speech(wire)):
         return True
     return likeness(_worded(one)) == likeness(_worded(other))
@@ -119,6 +126,24 @@ def creatable(wire: Wire) -> Wire | None:
         elif part.get("transcript"):
             content.append({"type": text, "text": part["transcript"]})
     return wire | {"content": content} if content else None
+
+
+def _words(wire: Wire) -> list[Any] | None:
+    """Role and texts of a message that is nothing else, as most are; None for any other item. Two
+    such are alike if these are the same."""
+    content = wire.get("content")
+    if wire.get("type") != "message" or not wire.keys() <= _OF_A_MESSAGE:
+        return None
+    if not isinstance(content, list):
+        return None
+    words = [wire.get("role")]
+    for part in content:
+        if not isinstance(part, dict) or part.keys() != _OF_A_TEXT or part["type"] not in _TEXTS:
+            return None
+        if not isinstance(part["text"], str):
+            return None
+        words.append(part["text"])
+    return words
 
 
 def _worded(wire: Wire) -> Wire:

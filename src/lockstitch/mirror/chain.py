@@ -123,6 +123,10 @@ class Chain:
         record = self._by_id.get(id)
         return record if record is not None and record.gone_at is None else None
 
+    def lives(self, id: str) -> bool:
+        record = self._by_id.get(id)
+        return record is not None and record.gone_at is None
+
     def all_alive(self, ids: Iterable[str]) -> list[Record | None]:
         """`alive` for each of these."""
         found: list[Record | None] = list(map(self._by_id.get, ids))

@@ -58,7 +58,7 @@ class Context:
 
     def _is_there(self, id: str) -> bool:
         """Or will it be?"""
-        return self.chain.alive(id) is not None or self.flight.creating(id) is not None
+        return self.chain.lives(id) or self.flight.creating(id) is not None
 
     def _is_leaving(self, id: str) -> bool:
         return self.chain.alive(id) is None or self.flight.deleting(id) is not None

@@ -59,12 +59,14 @@ class New(Struct, eq=False, gc=False):
     output: New | None = None
     event_id: str = ""
 
-    def join(self, part: Part, key: str | None) -> None:
+    def join(self, joined: tuple[Part, str | None] | None) -> None:
         """Note which half of a pair it is."""
-        if part is _CALL:
-            self.calls = key
-        elif part is _OUTPUT:
-            self.answers = key
+        if joined is None:
+            return
+        if joined[0] is _CALL:
+            self.calls = joined[1]
+        else:
+            self.answers = joined[1]
 
     def create(self, event_id: str, previous: str | None, group: str | None) -> Create:
         self.event_id = event_id
@@ -179,10 +181,10 @@ class Draft:
         made = wire.copy()
         made["id"] = self.new_id("item")
         new = New(made, record, record.id)
-        if wire is record.wire:
-            new.join(record.item.part, record.item.key)
-        elif (joined := half(wire)) is not None:
-            new.join(*joined)
+        if wire is not record.wire:
+            new.join(half(made))
+        elif record.partner is not None:
+            new.join((record.item.part, record.item.key))
         self.copied.append(new)
         self.replaced.add(record.id)
         return new
@@ -212,9 +214,7 @@ class Draft:
             new = New(made | {"id": id})
         kind = wire.get("type", "message")
         if kind != "message":
-            joined = half(wire)
-            if joined is not None:
-                new.join(*joined)
+            new.join(half(wire))
             if new.answers is not None or kind == families.FUNCTION.output_type:
                 self._place_output(new, new.answers, id)
                 return anchor

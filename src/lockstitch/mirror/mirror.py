@@ -79,7 +79,7 @@ class Mirror:
 
     def __contains__(self, id: str) -> bool:
         """Is an item there that has this very id?"""
-        return self._context.chain.alive(id) is not None
+        return self._context.chain.lives(id)
 
     @property
     def version(self) -> int:
@@ -200,7 +200,7 @@ class Mirror:
 
     def due(self, *, at: float) -> Iterator[Edit]:
         """The edits to send now. Each counts as sent, ``at`` this time, once it is taken."""
-        return self._context.flight.due(at, self.__contains__)
+        return self._context.flight.due(at, self._context.chain.lives)
 
     def expire(self, *, sent_before: float) -> list[Edit]:
         """Edits sent before then and not answered are in doubt: the next plan asks about them."""

@@ -29,7 +29,7 @@ def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
     it clears all that the agent's context holds."""
     if not target:
         return frozenset(held)
-    shared = [held[one].after for one in target if one in held]
+    shared = [after for after, _ in filter(None, map(held.get, target))]
     if not shared:
         return frozenset()
     copied = max(shared)

@@ -52,8 +52,6 @@ class Tracked(Struct, eq=False, gc=False):
     sent_at: float = 0.0
     turn: int = 0
     """The provider takes edits in the order in which they are sent."""
-    after: Tracked | None = None
-    """The one that began to wait for the same before it did."""
 
 
 class _Group(Struct, eq=False):
@@ -76,8 +74,7 @@ class Flight:
         """Creates of calls that are not answered so far, by key."""
         self._outputs: dict[str, Tracked] = {}
         self._ready: deque[Tracked] = deque()
-        self._waiting: dict[str, Tracked] = {}
-        """Who waits, by what for: the last one, who knows the others."""
+        self._waiting: dict[str, list[Tracked]] = {}
         self._groups: dict[str, _Group] = {}
         self._sent: OrderedDict[str, Tracked] = OrderedDict()
         self._doubtful: dict[str, Tracked] = {}
@@ -198,10 +195,13 @@ class Flight:
         group.open += 1
 
     def _wait(self, tracked: Tracked, need: str) -> None:
+        others = self._waiting.get(need)
+        if others is not None:
+            others.append(tracked)
+            return
         met = self._is_met(need)
         if met is None:
-            tracked.after = self._waiting.get(need)
-            self._waiting[need] = tracked
+            self._waiting[need] = [tracked]
         elif met:
             self._ready.append(tracked)
         else:
@@ -297,12 +297,7 @@ class Flight:
         return self._release(name, not group.failed) if group.failed or not group.open else []
 
     def _release(self, need: str, met: bool) -> list[tuple[Tracked, Standing]]:
-        waiting: list[Tracked] = []
-        last = self._waiting.pop(need, None)
-        while last is not None:
-            waiting.append(last)
-            last.after, last = None, last.after
-        waiting.reverse()
+        waiting = self._waiting.pop(need, [])
         if met:
             self._ready.extend(waiting)
             return []

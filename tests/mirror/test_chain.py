@@ -14,6 +14,25 @@ def test_items_stand_in_the_order_of_their_links():
     assert ids(mirror) == ["d", "a", "c", "b"]
 
 
+@pytest.mark.parametrize("looked", [True, False], ids=["looked at before", "not"])
+def test_what_the_items_say_is_in_their_order_whatever_happens(looked):
+    mirror = heard(*chain("a", "b"))
+    for event in (
+        added(message("c", "c"), "b"),
+        added(message("d", "d"), "a"),
+        added(message("e", "e")),
+        added(message("c", "more"), "b"),
+        deleted("a"),
+        added(message("f", "f"), "c"),
+    ):
+        if looked:
+            assert mirror.items
+        mirror.apply(event)
+        order = mirror._context.chain.order()
+        assert mirror.items == [record.wire for record in order]
+    assert [item["content"][0]["text"] for item in mirror.items] == ["e", "d", "b", "more", "f"]
+
+
 def test_an_item_whose_predecessor_was_deleted_stands_behind_the_nearest_that_lives():
     mirror = heard(*chain("a", "b", "c"), deleted("b"), added(message("x", "x"), "b"))
     assert ids(mirror) == ["a", "x", "c"]

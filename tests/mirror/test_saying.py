@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from lockstitch.core.items import Part
+from lockstitch.dialects.likeness import likeness
 from lockstitch.mirror.saying import (
     awaits_words,
     creatable,
+    half,
     has_speech,
+    read,
     same,
     with_words,
     without_audio,
 )
+from tests.generated import examples, responses_items
 from tests.mirror.provider import call, message, speech
+
+TEXTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["input_text", "output_text", "text", "refusal"])},
+    optional={"text": st.sampled_from(["hi", "", None]), "annotations": st.just([])},
+)
+MESSAGES = st.fixed_dictionaries(
+    {"id": st.sampled_from("ab"), "type": st.just("message")},
+    optional={
+        "role": st.sampled_from(["user", "assistant", None]),
+        "status": st.just("completed"),
+        "name": st.just("Ann"),
+        "content": st.one_of(st.lists(TEXTS, max_size=2), st.sampled_from(["hi", None])),
+    },
+)
+
+
+@given(MESSAGES, MESSAGES)
+@settings(max_examples=examples(300), deadline=None)
+def test_messages_are_the_same_if_they_are_alike(one, other):
+    assert same(one, other) is (likeness(one) == likeness(other))
+
+
+@given(st.one_of(responses_items(), MESSAGES))
+@settings(max_examples=examples(300), deadline=None)
+def test_a_half_of_a_pair_is_what_its_core_item_is(wire):
+    item = read(wire)
+    joined = item.part in {Part.CALL, Part.OUTPUT} and item.key is not None
+    assert half(wire) == ((item.part, item.key) if joined else None)
 
 
 def test_items_are_the_same_if_they_say_the_same():

@@ -106,6 +106,7 @@ class Chain:
         self._follows: dict[str, str] = {}
         """What each record behind an orphan was linked behind: they go where it goes."""
         self._order: list[Record] | None = []
+        self._wires: list[Wire] | None = []
         self._tombstones: deque[Record] = deque()
         self._worded: deque[Record] = deque()
         """Tombstones that still say something, because a snapshot shows it."""
@@ -121,6 +122,10 @@ class Chain:
     def alive(self, id: str) -> Record | None:
         record = self._by_id.get(id)
         return record if record is not None and record.gone_at is None else None
+
+    def lives(self, id: str) -> bool:
+        record = self._by_id.get(id)
+        return record is not None and record.gone_at is None
 
     def all_alive(self, ids: Iterable[str]) -> list[Record | None]:
         """`alive` for each of these."""
@@ -161,6 +166,12 @@ class Chain:
                 record.index = index
         return self._order
 
+    def wires(self) -> list[Wire]:
+        """What the items say that live, in order. Not to be changed."""
+        if self._wires is None:
+            self._wires = [record.wire for record in self.order()]
+        return self._wires
+
     def at_version(self, version: int) -> list[Record]:
         """The items that lived then, in order; a snapshot of this version must live."""
         return [
@@ -194,11 +205,16 @@ class Chain:
             self._follows[record.id] = previous
         self._enter(record, found)
 
+    def rewrite(self, record: Record, wire: Wire, version: int) -> None:
+        """The item says something else now."""
+        record.rewrite(wire, version, self._moments)
+        self._wires = None
+
     def bury(self, record: Record, version: int) -> None:
         """The item is gone; its place stays."""
         record.gone_at = version
         self.living -= 1
-        self._order = None
+        self._order = self._wires = None
         self._tombstones.append(record)
         self._worded.append(record)
         # Two at a time: so nothing piles up behind a snapshot that lived long and is over.
@@ -221,8 +237,10 @@ class Chain:
         if at_end and self._order is not None:
             record.index = len(self._order)
             self._order.append(record)
+            if self._wires is not None:
+                self._wires.append(record.wire)
         else:
-            self._order = None
+            self._order = self._wires = None
         orphans = self._orphans.pop(record.id, None)
         if orphans:
             self._put_right(record, orphans)
@@ -274,7 +292,7 @@ class Chain:
             if found.id not in self._follows:
                 for member in members:
                     self._follows.pop(member, None)
-        self._order = None
+        self._order = self._wires = None
 
     # --- what nobody can need ------------------------------------------------------------------
 

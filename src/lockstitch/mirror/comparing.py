@@ -65,7 +65,7 @@ def _ends_in_common(
     context: Context, target: Sequence[Wire], order: list[Record]
 ) -> tuple[int, int]:
     """How many items at the start, and at the end, are there as the target has them."""
-    first, end = ends_in_common(list(target), [record.wire for record in order])
+    first, end = ends_in_common(list(target), context.chain.wires())
     for record in context.unsettled():
         first = min(first, record.index)
         end = min(end, len(order) - record.index - 1)

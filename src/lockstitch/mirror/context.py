@@ -58,7 +58,7 @@ class Context:
 
     def _is_there(self, id: str) -> bool:
         """Or will it be?"""
-        return self.chain.alive(id) is not None or self.flight.creating(id) is not None
+        return self.chain.lives(id) or self.flight.creating(id) is not None
 
     def _is_leaving(self, id: str) -> bool:
         return self.chain.alive(id) is None or self.flight.deleting(id) is not None
@@ -85,7 +85,7 @@ class Context:
         self.version += 1  # a second plan of the same version would create everything twice
         for edit in plan.edits:
             if isinstance(edit, Create) and edit.copy_of is not None:
-                self.names.join(edit.copy_of, edit.item_id, self._is_there)
+                self.names.join(edit.copy_of, edit.item["id"], self._is_there)
         if plan.tail is not None:
             self.tail = plan.tail
         self.flight.commit(plan.edits)
@@ -142,7 +142,7 @@ class Context:
         """It says something else now."""
         if wire == record.wire:
             return
-        record.rewrite(wire, self.version, self.moments)
+        self.chain.rewrite(record, wire, self.version)
         record.spoken = has_speech(wire)
         item = read(wire)
         if (item.part, item.key) != (record.item.part, record.item.key):

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from lockstitch.core import families
-from lockstitch.core.items import Item, Part
+from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
 from lockstitch.mirror.context import Context
@@ -31,7 +31,7 @@ from lockstitch.mirror.edits import (
     WhyNot,
 )
 from lockstitch.mirror.flight import Standing, Tracked
-from lockstitch.mirror.saying import creatable, read, same
+from lockstitch.mirror.saying import creatable, half, same
 
 NewId: TypeAlias = Callable[[str], str]
 """Gives an id that was never used; told what for: ``item``, ``event`` or ``group``."""
@@ -53,9 +53,33 @@ class New(Struct, eq=False, gc=False):
     copy_of: Record | None = None
     was: str | None = None
     """The id that the caller knows it by, where that was used before."""
+    calls: str | None = None
+    answers: str | None = None
     needs: str | None = None
     output: New | None = None
     event_id: str = ""
+
+    def join(self, joined: tuple[Part, str | None] | None) -> None:
+        """Note which half of a pair it is."""
+        if joined is None:
+            return
+        if joined[0] is _CALL:
+            self.calls = joined[1]
+        else:
+            self.answers = joined[1]
+
+    def create(self, event_id: str, previous: str | None, group: str | None) -> Create:
+        self.event_id = event_id
+        return Create(
+            event_id=event_id,
+            item=self.wire,
+            previous_item_id=previous,
+            needs=self.needs,
+            group=group if self.copy_of is None else None,
+            copy_of=self.was,
+            calls=self.calls,
+            answers=self.answers,
+        )
 
 
 class Hunk(Struct, eq=False):
@@ -109,13 +133,14 @@ class Draft:
         return None
 
     def remakeable(self, record: Record) -> bool:
-        """Can it be created again as it is?"""
+        """Can it be created again?"""
+        known_at = record.known_at
         return (
-            record.known_at is not None
-            and record.known_at <= self.base
+            known_at is not None
+            and known_at <= self.base
             and record.wire.get("type", "message") in _REMAKEABLE
-            and self.context.flight.deleting(record.id) is None
-            and (record.item.part is not _CALL or record.partner is not None)
+            and record.id not in self.context.flight.deletes
+            and (record.partner is not None or record.item.part is not _CALL)
         )
 
     def movable(self, record: Record) -> bool:
@@ -123,9 +148,11 @@ class Draft:
 
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
-        if wire is record.wire or not record.seen_at(self.base):
+        now = record.wire
+        if wire is now or not record.seen_at(self.base) or same(wire, now):
             return False
-        return not same(wire, record.wire) and not same(wire, record.wire_at(self.base))
+        seen = record.wire_at(self.base)
+        return seen is now or not same(wire, seen)
 
     # --- one item of the target ----------------------------------------------------------------
 
@@ -154,6 +181,10 @@ class Draft:
         made = wire.copy()
         made["id"] = self.new_id("item")
         new = New(made, record, record.id)
+        if wire is not record.wire:
+            new.join(half(made))
+        elif record.partner is not None:
+            new.join((record.item.part, record.item.key))
         self.copied.append(new)
         self.replaced.add(record.id)
         return new
@@ -161,8 +192,7 @@ class Draft:
     def place(self, wire: Wire, id: str, anchor: str) -> str | None:
         """An item that is not there, behind ``anchor``. Gives what the next one stands behind;
         None if that is in doubt."""
-        flight = self.context.flight
-        create = flight.creating(id)
+        create = self.context.flight.creating(id)
         if create is not None:
             if create.standing is not Standing.IN_DOUBT:
                 return id
@@ -182,18 +212,19 @@ class Draft:
             new = New(made | {"id": self.new_id("item")}, was=id)
         elif made.get("id") != id:
             new = New(made | {"id": id})
-        if wire.get("type", "message") != "message":
-            item = read(wire)
-            if item.part is _OUTPUT or wire["type"] == families.FUNCTION.output_type:
-                self._place_output(new, item, id)
+        kind = wire.get("type", "message")
+        if kind != "message":
+            new.join(half(wire))
+            if new.answers is not None or kind == families.FUNCTION.output_type:
+                self._place_output(new, new.answers, id)
                 return anchor
-            if item.part is _CALL and item.key is not None:
-                self._calls[item.key] = new
+            if new.calls is not None:
+                self._calls[new.calls] = new
         self.hunk(anchor).new.append(new)
         return anchor
 
-    def _place_output(self, new: New, item: Item, id: str) -> None:
-        context, key = self.context, item.key
+    def _place_output(self, new: New, key: str | None, id: str) -> None:
+        context = self.context
         answered = self._answered.get(key or "", set())
         call = context.pairs.call_for(key, len(answered)) if key is not None else None
         why: WhyNot | None = None
@@ -250,10 +281,9 @@ class Draft:
 
     def finish(self) -> Plan:
         flight, links = self.context.flight, self.context.links
-        doubtful = [edit.item_id for edit in flight.in_doubt()]
         edits: list[Edit] = [
             Retrieve(event_id=self.new_id("event"), item_id=item_id)
-            for item_id in dict.fromkeys([*doubtful, *self.context.questioned])
+            for item_id in dict.fromkeys([*flight.in_doubt(), *self.context.questioned])
             if flight.retrieving(item_id) is None
         ]
         shared = self.new_id("group") if self.together and self._anything_fresh() else None
@@ -286,23 +316,14 @@ class Draft:
     def _create(
         self, edits: list[Edit], news: Iterable[New], previous: str | None, group: str | None
     ) -> None:
-        new_id = self.new_id
+        new_id, links = self.new_id, self.context.links
         for new in news:
-            event_id = new.event_id = new_id("event")
-            edits.append(
-                Create(
-                    event_id=event_id,
-                    item=new.wire,
-                    previous_item_id=previous,
-                    needs=new.needs,
-                    group=group if new.copy_of is None else None,
-                    copy_of=new.was,
-                )
-            )
-            if new.output is not None:
-                new.output.needs = event_id
-                behind = new.wire["id"] if self.context.links else None
-                self._create(edits, [new.output], behind, group)
+            edits.append(new.create(new_id("event"), previous, group))
+            output = new.output
+            if output is not None:
+                output.needs = new.event_id
+                behind = new.wire["id"] if links else None
+                edits.append(output.create(new_id("event"), behind, group))
 
     def _delete(self, edits: list[Edit], going: list[tuple[list[Record], str | None]]) -> None:
         """What goes, each with the group that it waits for, and what was copied. An output whose
@@ -312,13 +333,15 @@ class Draft:
         outputs: list[tuple[Record, str | None]] = []
         for record, needs, both in self._going(going):
             partner = record.partner
-            if partner is not None and record.item.part is _OUTPUT:
+            if partner is None:
+                edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=needs))
+            elif record.item.part is _OUTPUT:
                 outputs.append((record, needs))
-                continue
-            event_id = new_id("event")
-            if partner is not None and (both or not self.wants(partner)):
-                calls[partner.id] = event_id
-            edits.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
+            else:
+                event_id = new_id("event")
+                if both or not self.wants(partner):
+                    calls[partner.id] = event_id
+                edits.append(Delete(event_id=event_id, item_id=record.id, needs=needs))
         for record, needs in outputs:
             after = calls.get(record.id, needs)
             edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
@@ -331,5 +354,7 @@ class Draft:
             for record in records:
                 yield record, group, False
         for new in self.copied:
+            output = new.output
             if new.copy_of is not None:
-                yield new.copy_of, (new.output or new).event_id, new.output is not None
+                event_id = new.event_id if output is None else output.event_id
+                yield new.copy_of, event_id, output is not None

@@ -26,20 +26,28 @@ class Create(Struct, frozen=True, kw_only=True, gc=False):
     """What it belongs to: deletes that need the group wait for all of its creates."""
     copy_of: str | None = None
     """The item whose place it takes."""
+    calls: str | None = None
+    """The key of the call that it is."""
+    answers: str | None = None
+    """The key of the call that it is the output of."""
 
     @property
     def item_id(self) -> str:
         return str(self.item["id"])
 
     def client_event(self) -> dict[str, Any]:
-        event = {
+        if self.previous_item_id is None:
+            return {
+                "type": "conversation.item.create",
+                "event_id": self.event_id,
+                "item": self.item,
+            }
+        return {
             "type": "conversation.item.create",
             "event_id": self.event_id,
             "item": self.item,
+            "previous_item_id": self.previous_item_id,
         }
-        if self.previous_item_id is not None:
-            event["previous_item_id"] = self.previous_item_id
-        return event
 
 
 class Delete(Struct, frozen=True, kw_only=True, gc=False):

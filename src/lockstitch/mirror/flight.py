@@ -5,17 +5,15 @@ Nothing is assumed here: an edit counts once the provider says so. Time is an ar
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import chain
 from typing import Final
 
 from msgspec import Struct
 
-from lockstitch.core.items import Part
 from lockstitch.mirror.edits import Create, Delete, Edit, Retrieve
 from lockstitch.mirror.remembering import Recent
-from lockstitch.mirror.saying import read
 
 MOST_ENDED_EDITS_REMEMBERED = 4096
 """How far an edit came is asked soon after, or not."""
@@ -34,21 +32,26 @@ class Standing(Enum):
     REJECTED = "not carried out: the provider said no"
     DROPPED = "never sent: what it needed failed, or it had nothing left to do"
 
+    __hash__ = object.__hash__  # an enum hashes the name of its member, in Python, at every look
 
-OPEN: Final = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+
+# Bound once: members of an enum are slow to look up, and these are for every edit.
+_PLANNED: Final = Standing.PLANNED
+_SENT: Final = Standing.SENT
+_ACKNOWLEDGED: Final = Standing.ACKNOWLEDGED
+
+OPEN: Final = frozenset({_PLANNED, _SENT, Standing.IN_DOUBT})
 """How an edit can stand that has not ended."""
 
 
-class Tracked(Struct, eq=False):
+class Tracked(Struct, eq=False, gc=False):
     """One edit and how far it is."""
 
     edit: Edit
-    standing: Standing = Standing.PLANNED
+    standing: Standing = _PLANNED
     sent_at: float = 0.0
     turn: int = 0
     """The provider takes edits in the order in which they are sent."""
-    key: tuple[Part, str] | None = None
-    """The call that it creates, or the output."""
 
 
 class _Group(Struct, eq=False):
@@ -67,8 +70,9 @@ class Flight:
         self._creates: dict[str, Tracked] = {}
         self._deletes: dict[str, Tracked] = {}
         self._retrieves: dict[str, Tracked] = {}
-        self._keyed: dict[tuple[Part, str], Tracked] = {}
-        """Creates of calls and outputs that are not answered so far."""
+        self._calls: dict[str, Tracked] = {}
+        """Creates of calls that are not answered so far, by key."""
+        self._outputs: dict[str, Tracked] = {}
         self._ready: deque[Tracked] = deque()
         self._waiting: dict[str, list[Tracked]] = {}
         self._groups: dict[str, _Group] = {}
@@ -93,6 +97,11 @@ class Flight:
         """The create of this item that is not answered so far."""
         return self._creates.get(item_id)
 
+    @property
+    def deletes(self) -> Mapping[str, Tracked]:
+        """The deletes that are not answered so far, by item."""
+        return self._deletes
+
     def deleting(self, item_id: str) -> Tracked | None:
         return self._deletes.get(item_id)
 
@@ -101,19 +110,24 @@ class Flight:
 
     def calling(self, key: str) -> Tracked | None:
         """The create of a call with this key that is not answered so far."""
-        return self._keyed.get((Part.CALL, key))
+        return self._calls.get(key)
 
     def answering(self, key: str) -> Tracked | None:
         """The create of an output for this key that is not answered so far."""
-        return self._keyed.get((Part.OUTPUT, key))
+        return self._outputs.get(key)
 
     def oldest_delete(self) -> Tracked | None:
         """The delete that a provider answers next that does not say which it answers."""
         unanswered = chain(self._doubtful.values(), self._sent.values())
         return next((one for one in unanswered if isinstance(one.edit, Delete)), None)
 
-    def in_doubt(self) -> Iterator[Edit]:
-        return (tracked.edit for tracked in self._doubtful.values())
+    def open(self) -> Iterator[Edit]:
+        """The edits that have not ended, in the order in which they were committed."""
+        return (one.edit for one in self._by_event.values() if one.standing in OPEN)
+
+    def in_doubt(self) -> list[str]:
+        """The items whose edits are in doubt."""
+        return [tracked.edit.item_id for tracked in self._doubtful.values()]
 
     def idle(self) -> bool:
         """Is nothing under way, and nothing in doubt?"""
@@ -152,56 +166,70 @@ class Flight:
     # --- on the way ----------------------------------------------------------------------------
 
     def commit(self, edits: Iterable[Edit]) -> None:
-        by_event, creates, deletes = self._by_event, self._creates, self._deletes
-        followed: list[Tracked] = []
+        """An edit stands behind the one that it needs, or behind all creates of the group."""
+        by_event, ready = self._by_event, self._ready
+        creates, deletes = self._creates, self._deletes
         for edit in edits:
             tracked = by_event[edit.event_id] = Tracked(edit)
-            followed.append(tracked)
-            if isinstance(edit, Create):
-                creates[edit.item["id"]] = tracked
-                self._follow(tracked, edit)
-            elif isinstance(edit, Delete):
+            if isinstance(edit, Delete):
                 deletes[edit.item_id] = tracked
+            elif isinstance(edit, Create):
+                creates[edit.item["id"]] = tracked
+                if edit.group is not None:
+                    self._join(edit.group)
+                if edit.calls is not None:
+                    self._calls[edit.calls] = tracked
+                elif edit.answers is not None:
+                    self._outputs[edit.answers] = tracked
             else:
                 self._retrieves[edit.item_id] = tracked
-        for tracked in followed:
-            needs = tracked.edit.needs
-            if needs is None:
-                self._ready.append(tracked)
-            elif self._failed(needs):
-                self._close(tracked, Standing.DROPPED)
-            elif self._met(needs):
-                self._ready.append(tracked)
+            if edit.needs is None:
+                ready.append(tracked)
             else:
-                self._waiting.setdefault(needs, []).append(tracked)
+                self._wait(tracked, edit.needs)
 
-    def _follow(self, tracked: Tracked, create: Create) -> None:
-        if create.group is not None:
-            self._groups.setdefault(create.group, _Group()).open += 1
-        if create.item.get("type", "message") == "message":
+    def _join(self, name: str) -> None:
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = _Group()
+        group.open += 1
+
+    def _wait(self, tracked: Tracked, need: str) -> None:
+        others = self._waiting.get(need)
+        if others is not None:
+            others.append(tracked)
             return
-        item = read(create.item)
-        if item.key is not None and item.part in {Part.CALL, Part.OUTPUT}:
-            tracked.key = (item.part, item.key)
-            self._keyed[tracked.key] = tracked
+        met = self._is_met(need)
+        if met is None:
+            self._waiting[need] = [tracked]
+        elif met:
+            self._ready.append(tracked)
+        else:
+            self._close(tracked, Standing.DROPPED)
 
-    def due(self) -> Iterator[Tracked]:
-        """What can be sent now. The caller says of each that it was `sent`, or closes it."""
-        while self._ready:
-            tracked = self._ready.popleft()
-            if tracked.standing is Standing.PLANNED:
-                yield tracked
+    def due(self, at: float, lives: Callable[[str], bool]) -> Iterator[Edit]:
+        """What can be sent now. Each counts as sent, ``at`` this time, once it is taken; a delete
+        of what does not live any more is done."""
+        ready, sent = self._ready, self._sent
+        while ready:
+            tracked = ready.popleft()
+            edit = tracked.edit
+            if tracked.standing is not _PLANNED:
+                continue
+            if isinstance(edit, Delete) and not lives(edit.item_id):
+                self._close(tracked, _ACKNOWLEDGED)  # somebody else was quicker
+                continue
+            self._turns += 1
+            tracked.standing, tracked.sent_at, tracked.turn = _SENT, at, self._turns
+            sent[edit.event_id] = tracked
+            if isinstance(edit, Retrieve):
+                self._ask(edit.item_id, tracked.turn)
+            yield edit
 
-    def sent(self, tracked: Tracked, at: float) -> None:
-        tracked.standing = Standing.SENT
-        tracked.sent_at = at
-        self._turns += 1
-        tracked.turn = self._turns
-        if isinstance(tracked.edit, Retrieve):
-            self._asked.setdefault(tracked.edit.item_id, deque()).append(tracked.turn)
-            if len(self._asked) > MOST_ITEMS_ASKED_ABOUT:
-                self._asked.popitem(last=False)
-        self._sent[tracked.edit.event_id] = tracked
+    def _ask(self, item_id: str, turn: int) -> None:
+        self._asked.setdefault(item_id, deque()).append(turn)
+        if len(self._asked) > MOST_ITEMS_ASKED_ABOUT:
+            self._asked.popitem(last=False)
 
     def expire(self, sent_before: float) -> list[Tracked]:
         """What was sent before then and never answered is in doubt from now on."""
@@ -220,7 +248,7 @@ class Flight:
         return late
 
     def acknowledge(self, tracked: Tracked) -> None:
-        self._close(tracked, Standing.ACKNOWLEDGED)
+        self._close(tracked, _ACKNOWLEDGED)
 
     def reject(self, tracked: Tracked) -> None:
         self._close(tracked, Standing.REJECTED)
@@ -246,21 +274,27 @@ class Flight:
             named = self._named(edit)
             if named.get(edit.item_id) is one:
                 del named[edit.item_id]
-            if one.key is not None and self._keyed.get(one.key) is one:
-                del self._keyed[one.key]
             forgotten = self._ended.add(edit.event_id)
             if forgotten is not None:
                 del self._by_event[forgotten]
-            done = how is Standing.ACKNOWLEDGED
+            done = how is _ACKNOWLEDGED
             closing += self._release(edit.event_id, done)
-            if isinstance(edit, Create) and edit.group is not None:
-                group = self._groups[edit.group]
-                group.open -= 1
-                group.failed = group.failed or not done
-                if group.failed or not group.open:
-                    closing += self._release(edit.group, not group.failed)
-                if not group.open:
-                    del self._groups[edit.group]
+            if isinstance(edit, Create):
+                if edit.calls is not None and self._calls.get(edit.calls) is one:
+                    del self._calls[edit.calls]
+                if edit.answers is not None and self._outputs.get(edit.answers) is one:
+                    del self._outputs[edit.answers]
+                if edit.group is not None:
+                    closing += self._leave(edit.group, done)
+
+    def _leave(self, name: str, done: bool) -> list[tuple[Tracked, Standing]]:
+        """One create of a group has ended. Gives who is dropped for it."""
+        group = self._groups[name]
+        group.open -= 1
+        group.failed = group.failed or not done
+        if not group.open:
+            del self._groups[name]
+        return self._release(name, not group.failed) if group.failed or not group.open else []
 
     def _release(self, need: str, met: bool) -> list[tuple[Tracked, Standing]]:
         waiting = self._waiting.pop(need, [])
@@ -269,15 +303,13 @@ class Flight:
             return []
         return [(tracked, Standing.DROPPED) for tracked in waiting]
 
-    def _met(self, need: str) -> bool:
-        if need in self._groups:
-            return not self._groups[need].open
-        return self.standing(need) is Standing.ACKNOWLEDGED
-
-    def _failed(self, need: str) -> bool:
-        if need in self._groups:
-            return self._groups[need].failed
-        return self.standing(need) in {Standing.REJECTED, Standing.DROPPED, None}
+    def _is_met(self, need: str) -> bool | None:
+        """None while it is open: a group is there as long as one of its creates is."""
+        needed = self._by_event.get(need)
+        if needed is not None:
+            return None if needed.standing in OPEN else needed.standing is _ACKNOWLEDGED
+        group = self._groups.get(need)
+        return None if group is not None and not group.failed else False
 
     def _named(self, edit: Edit) -> dict[str, Tracked]:
         if isinstance(edit, Create):

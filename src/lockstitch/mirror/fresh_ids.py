@@ -10,9 +10,9 @@ from itertools import count
 
 def fresh_ids(prefix: str) -> Callable[[str], str]:
     """Gives what a plan takes as ``new_id``: the prefix, and a number for each id."""
-    numbers = count(1)
+    next_number = count(1).__next__
 
     def new_id(what: str) -> str:
-        return f"{what}_{prefix}_{next(numbers)}"
+        return f"{what}_{prefix}_{next_number()}"
 
     return new_id

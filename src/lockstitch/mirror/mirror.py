@@ -8,14 +8,14 @@ for edit in mirror.due(at=now): send(edit.client_event())   # again after each e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lockstitch.dialects.base import Wire, text_of
 from lockstitch.mirror import planning
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.drafting import NewId
-from lockstitch.mirror.edits import Delete, Edit, Plan
+from lockstitch.mirror.edits import Edit, Plan
 from lockstitch.mirror.errors import ForeignSnapshot, StalePlan
 from lockstitch.mirror.flight import Standing
 from lockstitch.mirror.hearing import HANDLERS
@@ -50,7 +50,7 @@ class Snapshot:
         if self._items is None:
             context, version = self._context, self.version
             if version == context.version:
-                self._items = tuple(record.wire for record in context.chain.order())
+                self._items = tuple(context.chain.wires())
             else:
                 then = context.chain.at_version(version)
                 self._items = tuple(record.wire_at(version) for record in then)
@@ -79,17 +79,31 @@ class Mirror:
 
     def __contains__(self, id: str) -> bool:
         """Is an item there that has this very id?"""
-        return self._context.chain.alive(id) is not None
+        return self._context.chain.lives(id)
+
+    @property
+    def version(self) -> int:
+        """Another one after every event, and after every plan that was committed."""
+        return self._context.version
 
     @property
     def items(self) -> list[Wire]:
         """What the provider has, in its order."""
-        return [record.wire for record in self._context.chain.order()]
+        return list(self._context.chain.wires())
 
     def get(self, id: str) -> Wire | None:
         """One item, also by the id of an item whose place it took."""
         record = self._context.chain.alive(self._context.resolve(id))
         return None if record is None else record.wire
+
+    def names(self, id: str) -> Sequence[str]:
+        """The ids that this item had, the first first, which a caller may go on with; of one that
+        was never replaced none."""
+        return self._context.names.of(id)
+
+    def has_names(self, ids: Iterable[str]) -> bool:
+        """Was any of these items ever replaced?"""
+        return self._context.names.knows_any(ids)
 
     def surviving(self, id: str) -> str | None:
         """This item, or the nearest one before its tombstone that lives; None at the head."""
@@ -195,14 +209,7 @@ class Mirror:
 
     def due(self, *, at: float) -> Iterator[Edit]:
         """The edits to send now. Each counts as sent, ``at`` this time, once it is taken."""
-        flight = self._context.flight
-        for tracked in flight.due():
-            edit = tracked.edit
-            if isinstance(edit, Delete) and self._context.chain.alive(edit.item_id) is None:
-                flight.acknowledge(tracked)  # somebody else was quicker
-                continue
-            flight.sent(tracked, at)
-            yield edit
+        return self._context.flight.due(at, self._context.chain.lives)
 
     def expire(self, *, sent_before: float) -> list[Edit]:
         """Edits sent before then and not answered are in doubt: the next plan asks about them."""
@@ -210,6 +217,17 @@ class Mirror:
         if late:
             self._context.version += 1
         return [tracked.edit for tracked in late]
+
+    def open_edits(self) -> list[Edit]:
+        """The edits that have not ended, in the order in which they were planned."""
+        return list(self._context.flight.open())
+
+    def deleting(self, item_id: str | None) -> str | None:
+        """The item whose delete the provider answers when it says that this one is deleted; a
+        provider that does not say which answers the oldest. None if nobody asked for it."""
+        flight = self._context.flight
+        delete = flight.deleting(item_id) if item_id else flight.oldest_delete()
+        return None if delete is None else delete.edit.item_id
 
     def standing(self, event_id: str) -> Standing | None:
         """How far an edit is; None if it was never committed, or ended long ago."""

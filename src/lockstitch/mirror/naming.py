@@ -3,8 +3,10 @@ place. Which of them is at the provider is decided in `context`."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
 
 MOST_NAMES_REMEMBERED = 4096
 """Of items that are gone; a name that was forgotten is new when somebody uses it again."""
@@ -13,14 +15,12 @@ MOST_NAMES_OF_ONE_ITEM = 16
 """The first, which a caller may use for ever, and the last ones, from snapshots."""
 
 
-class Line:
-    """The names of one item, and those of them that are there or may come, oldest first."""
+class Line(Struct, eq=False, gc=False):
+    """The names of one item, oldest first."""
 
-    __slots__ = ("current", "names")
-
-    def __init__(self, first: str) -> None:
-        self.names = [first]
-        self.current = [first]
+    names: tuple[str, ...]
+    current: tuple[str, ...]
+    """Those of them that can be there, or may come."""
 
     def __repr__(self) -> str:
         return f"<Line {' = '.join(self.names)}>"
@@ -31,7 +31,7 @@ class Names:
 
     def __init__(self) -> None:
         self._lines: dict[str, Line] = {}
-        self._oldest: OrderedDict[Line, None] = OrderedDict()
+        self._oldest: deque[Line] = deque()
         self._unsettled: dict[Line, None] = {}
         """Those of which more than one name may be there."""
 
@@ -47,42 +47,49 @@ class Names:
     def knows_any(self, ids: Iterable[str]) -> bool:
         return bool(self._lines) and not self._lines.keys().isdisjoint(ids)
 
-    def current(self, id: str) -> list[str]:
+    def of(self, id: str) -> Sequence[str]:
+        """All names of this item, the first first; none if it was never replaced."""
+        line = self._lines.get(id)
+        return () if line is None else line.names
+
+    def current(self, id: str) -> Sequence[str]:
         """The names under which this item can be there; none if it was never replaced."""
         line = self._lines.get(id)
-        return [] if line is None else line.current
+        return () if line is None else line.current
 
     def join(self, id: str, copy: str, there: Callable[[str], bool]) -> None:
         """The item ``copy`` is to take the place of ``id``; ``there`` tells who is, or may come."""
         line = self._lines.get(id)
         if line is None:
-            line = self._lines[id] = Line(id)
-            self._oldest[line] = None
-        line.current = [name for name in line.current if there(name)]
-        line.current.append(copy)
-        line.names.append(copy)
+            names = (id, copy)
+            line = self._lines[id] = Line(names, names)
+            self._oldest.append(line)
+        else:
+            line.current = (*filter(there, line.current), copy)
+            line.names = (*line.names, copy)
         self._unsettled[line] = None
         self._lines[copy] = line
         if len(line.names) > MOST_NAMES_OF_ONE_ITEM:
-            del self._lines[line.names.pop(1)]
-        self._forget(there)
+            first, forgotten, *others = line.names
+            line.names = (first, *others)
+            del self._lines[forgotten]
+        if len(self._lines) > MOST_NAMES_REMEMBERED:
+            self._forget_oldest(there)
 
     def unsettled(self, there: Callable[[str], bool]) -> Iterator[str]:
         """The names of items that are being replaced, or of which a copy was left over."""
         for line in list(self._unsettled):
-            line.current = [name for name in line.current if there(name)]
+            line.current = tuple(filter(there, line.current))
             if len(line.current) > 1:
                 yield from line.current
             else:
                 del self._unsettled[line]
 
-    def _forget(self, there: Callable[[str], bool]) -> None:
+    def _forget_oldest(self, there: Callable[[str], bool]) -> None:
         """Drop the oldest line if nobody of it is there; else its turn comes again."""
-        if len(self._lines) <= MOST_NAMES_REMEMBERED:
-            return
-        oldest, _ = self._oldest.popitem(last=False)
-        if any(there(name) for name in oldest.current):
-            self._oldest[oldest] = None
+        oldest = self._oldest.popleft()
+        if any(map(there, oldest.current)):
+            self._oldest.append(oldest)
             return
         self._unsettled.pop(oldest, None)
         for name in oldest.names:

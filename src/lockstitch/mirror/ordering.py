@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
-from operator import eq, lt
+from operator import lt
 from typing import Any, Final
 
-_BLOCK: Final = 64
+_BLOCKS: Final = (512, 64, 8, 1)
 """So many are compared at once: a list finds an object that is the same on both sides at once."""
 
 
@@ -28,10 +28,9 @@ def ends_in_common(some: Sequence[Any], others: Sequence[Any]) -> tuple[int, int
 def run_in_common(some: Sequence[Any], others: Sequence[Any]) -> int:
     """How many are equal at the start. Both are of one kind: two lists, say."""
     at, most = 0, min(len(some), len(others))
-    while at < most and some[at : at + _BLOCK] == others[at : at + _BLOCK]:
-        at += _BLOCK
-    while at < most and eq(some[at], others[at]):
-        at += 1
+    for block in _BLOCKS:
+        while at < most and some[at : at + block] == others[at : at + block]:
+            at += block
     return min(at, most)
 
 

@@ -6,9 +6,14 @@ half of a record is `Record.partner`; nobody but this file sets it."""
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import Final
 
 from lockstitch.core.items import Part
 from lockstitch.mirror.chain import Record
+
+# Bound once: members of an enum are slow to look up, and these are for every item.
+_CALL: Final = Part.CALL
+_OUTPUT: Final = Part.OUTPUT
 
 
 class Pairs:
@@ -55,6 +60,6 @@ class Pairs:
 
     def _side(self, record: Record) -> dict[str, list[Record]] | None:
         part = record.item.part
-        if part is Part.CALL:
+        if part is _CALL:
             return self._calls
-        return self._outputs if part is Part.OUTPUT else None
+        return self._outputs if part is _OUTPUT else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
+from typing import Final
 
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
@@ -16,6 +17,8 @@ from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
 from lockstitch.mirror.flight import Standing
 
+_OUTPUT: Final = Part.OUTPUT
+
 
 def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> Plan:
     """See `Mirror.plan`."""
@@ -24,7 +27,7 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
     found = difference(context, target)
     first, last = found.first, found.last
     named = {record.id for record in found.matched}
-    draft.wants = lambda record: not first <= record.index < last or record.id in named
+    draft.wants = lambda record: record.id in named or not first <= record.index < last
     moving = _moving(draft, found.ordered, found.stay)
     start = order[first - 1].id if first else ROOT
     anchor: str | None = start
@@ -43,11 +46,11 @@ def plan(context: Context, target: Sequence[Wire], base: int, new_id: NewId) -> 
                 anchor, furthest, ahead = item_id, ahead, next(staying)
             elif furthest < record.index < ahead:  # an output, where its call is
                 anchor, furthest = item_id, record.index
-            if draft.changed(record, wire):
+            if wire is not record.wire and draft.changed(record, wire):
                 draft.replace(record, wire)
         elif moving[item_id] and anchor is not None:
             draft.move(record, wire, anchor)
-    _take_away(draft, order[first:last], start, held)
+    _take_away(draft, order[first:last], start, held, named)
     if anchor is not None and last == len(order):
         _to_the_end(draft, order, anchor)
     return draft.finish()
@@ -150,22 +153,23 @@ def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bo
     """Items that are not where the target has them, and whether they are made again there."""
     if len(stay) == len(ordered):
         return {}
-    away = {record.id: record for record in ordered if record.index not in stay}
-    links = draft.context.links
-    for partner in [one.partner for one in away.values() if one.partner is not None]:
-        if draft.wants(partner):  # a pair moves whole
-            away[partner.id] = partner
-    movable = {record.id for record in away.values() if links and draft.movable(record)}
+    links, movable, wants = draft.context.links, draft.movable, draft.wants
     moving: dict[str, bool] = {}
-    for item_id, record in away.items():
-        moves = item_id in movable
-        if record.partner is not None:
-            moves = moves and record.partner.id in movable
-        elif record.item.part is Part.OUTPUT:
+    for record in ordered:
+        if record.index in stay:
+            continue
+        partner = record.partner
+        moves = links and movable(record)
+        if partner is None:
+            moves = moves and record.item.part is not _OUTPUT
+        elif wants(partner):  # a pair moves whole
+            moves = moves and movable(partner)
+            moving[partner.id] = moves
+        else:
             moves = False
-        moving[item_id] = moves
-        if not moves:
-            draft.kept.append(Kept(item_id, Why.FIXED if links else Why.UNLINKED))
+        moving[record.id] = moves
+    why = Why.FIXED if links else Why.UNLINKED
+    draft.kept.extend(Kept(item_id, why) for item_id, moves in moving.items() if not moves)
     return moving
 
 
@@ -175,10 +179,10 @@ def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bo
 def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
     """Of these, which the caller does without, those that nothing keeps here."""
     base, kept, replaced = draft.base, draft.kept, draft.replaced
-    deleting, keeps = draft.context.flight.deleting, draft.keeps
+    deletes, keeps = draft.context.flight.deletes, draft.keeps
     free: list[Record] = []
     for record in records:
-        if record.id in replaced or deleting(record.id) is not None:
+        if record.id in replaced or record.id in deletes:
             continue  # on its way
         why = keeps(record)
         if why is None:
@@ -208,12 +212,15 @@ def _leaving(context: Context, record: Record) -> bool:
     )
 
 
-def _take_away(draft: Draft, middle: list[Record], start: str, held: set[str]) -> None:
-    """Of these items, those that the target does without; ``start`` is what they stand behind."""
-    others = [record for record in middle if not draft.wants(record)]
+def _take_away(
+    draft: Draft, middle: list[Record], start: str, held: set[str], named: set[str]
+) -> None:
+    """Of these items, those that the target does not name; ``start`` is what they stand behind."""
+    others = [record for record in middle if record.id not in named] if named else middle
     if not others:
         return
-    strays = [record for record in others if draft.context.is_stray(record)]
+    is_stray = draft.context.is_stray
+    strays = [record for record in others if record.copy_of is not None and is_stray(record)]
     free = [record for record in others if record not in strays] if strays else others
     going = _whole(draft, _may_go(draft, free))
     going += [one for one in strays if draft.context.flight.deleting(one.id) is None]

@@ -6,12 +6,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstitch.core.items import Item
+from lockstitch.core import families
+from lockstitch.core.items import Item, Part
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.realtime import Realtime
 
 _dialect = Realtime()
+
+_HALVES: Final = {
+    families.FUNCTION.call_type: Part.CALL,
+    families.FUNCTION.output_type: Part.OUTPUT,
+}
+
+_OF_A_MESSAGE: Final = frozenset({"id", "type", "role", "content", "status", "object"})
+_OF_A_TEXT: Final = frozenset({"type", "text"})
+_TEXTS: Final = ("input_text", "output_text", "text")
+
+_PARTS: Final = (Part.CALL, Part.OUTPUT)
 
 _SPEECH: Final = ("input_audio", "output_audio", "audio")
 """Looked through, not hashed: what a part says is its type may be no text at all."""
@@ -21,6 +33,18 @@ def read(wire: Wire) -> Item:
     """The core item of a wire item."""
     (item,) = _dialect.read(wire)
     return item
+
+
+def half(wire: Wire) -> tuple[Part, str] | None:
+    """A call or an output, and the key that joins the two; None for anything else. As `read` has
+    it, but those of functions are known without reading all of the item."""
+    kind, key = wire.get("type", "message"), wire.get("call_id")
+    if kind == "message":
+        return None
+    if kind.__class__ is str and key.__class__ is str and key and kind in _HALVES:
+        return _HALVES[kind], key
+    item = read(wire)
+    return None if item.key is None or item.part not in _PARTS else (item.part, item.key)
 
 
 def speech(wire: Wire) -> list[dict[str, Any]]:
@@ -51,6 +75,9 @@ def same(one: Wire, other: Wire) -> bool:
     """Do they say the same, as far as that can be told? Speech without words may say anything."""
     if one is other or one == other:
         return True
+    words, others = _words(one), _words(other)
+    if words is not None and others is not None:
+        return words == others
     if any(not part.get("transcript") for wire in (one, other) for part in speech(wire)):
         return True
     return likeness(_worded(one)) == likeness(_worded(other))
@@ -99,6 +126,24 @@ def creatable(wire: Wire) -> Wire | None:
         elif part.get("transcript"):
             content.append({"type": text, "text": part["transcript"]})
     return wire | {"content": content} if content else None
+
+
+def _words(wire: Wire) -> list[Any] | None:
+    """Role and texts of a message that is nothing else, as most are; None for any other item. Two
+    such are alike if these are the same."""
+    content = wire.get("content")
+    if wire.get("type") != "message" or not wire.keys() <= _OF_A_MESSAGE:
+        return None
+    if not isinstance(content, list):
+        return None
+    words = [wire.get("role")]
+    for part in content:
+        if not isinstance(part, dict) or part.keys() != _OF_A_TEXT or part["type"] not in _TEXTS:
+            return None
+        if not isinstance(part["text"], str):
+            return None
+        words.append(part["text"])
+    return words
 
 
 def _worded(wire: Wire) -> Wire:

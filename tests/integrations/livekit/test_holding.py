@@ -85,6 +85,6 @@ def test_what_an_item_said_is_remembered_as_it_was_when_it_came():
     holdings.look(items)
     items[0].content[:] = ["My number is ****."]
     holdings.take(holdings.read(items), there={"t0"}, waited=False)
-    assert holdings.said["t0"][1] == ("message", "user", "My number is 1234.")
+    assert holdings.said["t0"].said == ("message", "user", "My number is 1234.")
     assert holdings.has(items[0])
     assert not holdings.has(items[0].model_copy())

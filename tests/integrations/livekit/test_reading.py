@@ -43,6 +43,7 @@ CONTEXTS = st.lists(st.tuples(st.lists(st.integers(0, 150), unique=True), CHANGE
 def test_a_reading_is_what_the_item_says_now(contexts):
     items = [item(number) for number in range(151)]
     reader = Reader()
+    before = []
     for chosen, changes in contexts:
         context = [items[number] for number in chosen]
         for at, words in changes:
@@ -53,6 +54,11 @@ def test_a_reading_is_what_the_item_says_now(contexts):
         assert [one.said for one in readings] == [said_by(one) for one in context]
         assert [one.silent for one in readings] == [says_nothing(one) for one in context]
         assert [one.name for one in readings] == [one.id for one in context]
+        first, end = reader.ends_in_common(before, readings)
+        assert before[:first] == readings[:first]
+        assert before[len(before) - end :] == readings[len(readings) - end :]
+        assert first + end <= min(len(before), len(readings))
+        before = readings
 
 
 def test_an_item_that_is_as_it_was_is_not_read_again():

@@ -12,8 +12,6 @@ from livekit.agents.llm import ChatItem
 
 from lockstitch.integrations.livekit.inferring import Stay
 from lockstitch.integrations.livekit.reading import Reader, Reading
-from lockstitch.integrations.livekit.translating import Said
-from lockstitch.mirror.ordering import ends_in_common
 
 CREATED: Final = frozenset({"message", "function_call", "function_call_output"})
 """Items that a push can create at the provider; the others never leave the agent."""
@@ -31,7 +29,7 @@ class Holdings:
         self._first: dict[str, int] = {}
         """After which moment each item came for the first time. One that comes again, because a
         context without it was pushed in between, tells nothing newer of the copies it is in."""
-        self._said: dict[str, tuple[ChatItem, Said]] = {}
+        self._said: dict[str, Reading] = {}
 
     def __repr__(self) -> str:
         return f"<Holdings {len(self._stays)} items>"
@@ -41,21 +39,21 @@ class Holdings:
         return self._stays
 
     @property
-    def said(self) -> Mapping[str, tuple[ChatItem, Said]]:
-        """The items, and what they said when they were new. Replaced, never changed."""
+    def said(self) -> Mapping[str, Reading]:
+        """The items as they were when they were new. Replaced, never changed."""
         return self._said
 
     def has(self, item: ChatItem) -> bool:
         """Is it this very object that the agent's context held?"""
         known = self._said.get(item.id)
-        return known is not None and known[0] is item
+        return known is not None and known.item is item
 
     def read(self, items: Sequence[ChatItem]) -> list[Reading]:
         return self.reader.read(items)
 
     def lacking(self, readings: list[Reading]) -> bool:
         """Does the agent's context hold something that this one does not have?"""
-        first, end = ends_in_common(self._held, readings)
+        first, end = self.reader.ends_in_common(self._held, readings)
         names = {one.name for one in readings[first : len(readings) - end]}
         return any(one.name not in names for one in self._held[first : len(self._held) - end])
 
@@ -74,7 +72,7 @@ class Holdings:
         the agent's context came with this push; all else since the last look. If the push has
         ``waited``, nobody knows what came when."""
         self._looks += 1
-        self._last = [one.item for one in readings]
+        self._last = self.reader.items(readings)
         by = 2 * self._looks
         self._keep(readings, Stay(by - 1, by), None if waited else Stay(by, by), there)
 
@@ -85,12 +83,16 @@ class Holdings:
         pushed: Stay | None = None,
         there: Container[str] = (),
     ) -> None:
-        first, end = ends_in_common(self._held, readings)
+        first, end = self.reader.ends_in_common(self._held, readings)
         went = self._held[first : len(self._held) - end]
         came = readings[first : len(readings) - end]
         self._held = readings
         if not went and not came:
             return
+        if went and came:  # where an item stands tells nothing here
+            moved = set(went).intersection(came)
+            went = [one for one in went if one not in moved]
+            came = [one for one in came if one not in moved]
         stays, said = self._stays, self._said.copy()
         was = {one.name: stays.pop(one.name, None) for one in went}
         known = {one.name: said.pop(one.name, None) for one in went}
@@ -102,13 +104,10 @@ class Holdings:
                 self._first.setdefault(name, since_last.after)
                 continue
             new = since_last
-            if pushed is not None and one.item.type in CREATED and name not in there:
+            if pushed is not None and one.kind in CREATED and name not in there:
                 new = pushed
-            stays[name] = was.get(name) or Stay(
-                after=self._first.setdefault(name, new.after), by=new.by
-            )
+            after = self._first.setdefault(name, new.after)
+            stays[name] = was.get(name) or (new if after == new.after else Stay(after, new.by))
             before = known.get(name)
-            said[name] = (
-                before if before is not None and before[0] is one.item else (one.item, one.said)
-            )
+            said[name] = before if before is not None and before.item is one.item else one
         self._said = said

@@ -29,11 +29,11 @@ def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
     it clears all that the agent's context holds."""
     if not target:
         return frozenset(held)
-    shared = [held[one].after for one in target if one in held]
+    shared = [after for after, _ in filter(None, map(held.get, target))]
     if not shared:
         return frozenset()
     copied = max(shared)
-    return frozenset(one for one, stay in held.items() if stay.by <= copied)
+    return frozenset([one for one, (_, by) in held.items() if by <= copied])
 
 
 def unmoved(target: Sequence[str], remote: Sequence[str], copied: Sequence[str]) -> list[str]:

@@ -1,12 +1,13 @@
 """LiveKit's items, read once: what an item says is worked out again only when it was changed.
 
-Its items are models that anybody can change in place. So the fields of each are kept as they were,
+Its items are models that anybody can change in place. So what matters of each is kept as it was,
 and compared whenever a context comes again: that takes a fraction of the time of reading it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from operator import call, eq, is_
+from typing import Final
 
 from livekit.agents.llm import ChatItem
 from livekit.agents.llm.chat_context import DYNAMIC_INSTRUCTIONS_MESSAGE_ID
@@ -14,101 +15,109 @@ from livekit.agents.voice.generation import INSTRUCTIONS_MESSAGE_ID
 from msgspec import Struct
 
 from lockstitch.dialects.base import Wire
-from lockstitch.integrations.livekit.contexts import says_nothing
-from lockstitch.integrations.livekit.translating import Said, said_by
-from lockstitch.mirror.ordering import ends_in_common, run_in_common
+from lockstitch.integrations.livekit.translating import Fields, Said, fields_of, said_in
+from lockstitch.mirror.ordering import ends_in_common
 
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
 
 
-class Reading(Struct, frozen=True, eq=False):
+class Reading(Struct, eq=False):
     """One item as it was when it was read. Equal to nothing but itself."""
 
     item: ChatItem
-    fields: dict[str, Any]
+    kind: str
     name: str
-    said: Said
+    fields_of: Callable[[ChatItem], Fields]
+    fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
     own: bool
     """It is LiveKit's own business and never leaves the agent."""
+    agrees: Wire | None = None
+    """The provider's item that is known to say the same."""
 
-
-class Agreed:
-    """Items that say what the provider's say, and those, in the order of the context."""
-
-    def __init__(self) -> None:
-        self.readings: list[Reading] = []
-        self.wires: list[Wire] = []
-
-    def __repr__(self) -> str:
-        return f"<Agreed {len(self.readings)} items>"
-
-    def ends(self, readings: list[Reading], wires: list[Wire]) -> tuple[int, int]:
-        """How many at the start, and at the end, are known to say the same on both sides."""
-        first = min(
-            run_in_common(readings, self.readings),
-            run_in_common(wires, self.wires),
-        )
-        rest = min(len(readings), len(wires), len(self.readings)) - first
-        if not rest:
-            return first, 0
-        end = slice(-1, -rest - 1, -1)
-        return first, min(
-            run_in_common(readings[end], self.readings[end]),
-            run_in_common(wires[end], self.wires[end]),
-        )
+    @property
+    def said(self) -> Said:
+        return said_in(self.kind, self.fields)
 
 
 class Reader:
     """Reads the contexts of one kind, each of which is most often the last one, changed a bit."""
 
     def __init__(self) -> None:
-        self._objects: list[int] = []
-        """Which object each item was. The readings keep them alive."""
-        self._fields: list[dict[str, Any]] = []
+        # One for each item of the context that was read last.
+        self._items: list[ChatItem] = []
+        self._fields_of: list[Callable[[ChatItem], Fields]] = []
+        self._fields: list[Fields] = []
         self._readings: list[Reading] = []
-        self.agreed = Agreed()
+        self._before: list[Reading] = []
+        """The readings of the context before that one."""
+        self._ends = (0, 0)
+        """How many of them are the same, at the start and at the end."""
 
     def __repr__(self) -> str:
         return f"<Reader of {len(self._readings)} items>"
 
     def read(self, items: Sequence[ChatItem]) -> list[Reading]:
         """A reading of each: the one from the last time for every item that is as it was."""
-        objects, fields = list(map(id, items)), list(map(vars, items))
-        first, end = ends_in_common(objects, self._objects)
-        stop, last = len(items) - end, len(self._readings) - end
+        items = list(items)
+        first, end = self._ends_as_they_were(items)
+        stop, last = len(items) - end, len(self._items) - end
         former = {id(one.item): one for one in self._readings[first:last]}
-        middle = [_read(item, former.get(id(item))) for item in items[first:stop]]
-        readings = self._readings[:first] + middle + self._readings[last:]
-        known = self._fields[:first] + [one.fields for one in middle] + self._fields[last:]
-        for at in _differing(fields, known):
-            readings[at] = _read(items[at], None)
-            known[at] = readings[at].fields
-        self._objects, self._fields, self._readings = objects, known, readings
-        return readings
+        readings = [_read(item, former.get(id(item))) for item in items[first:stop]]
+        self._fields_of[first:last] = [one.fields_of for one in readings]
+        self._fields[first:last] = [one.fields for one in readings]
+        self._items = items
+        self._before, self._ends = self._readings, (first, end)
+        self._readings = self._before[:first] + readings + self._before[last:]
+        return self._readings
+
+    def _ends_as_they_were(self, items: list[ChatItem]) -> tuple[int, int]:
+        """How many at the start, and at the end, are the same objects and say what they said."""
+        shorter = min(len(items), len(self._items))
+        first = self._run_as_it_was(items, slice(0, shorter))
+        rest = shorter - first
+        return first, self._run_as_it_was(items, slice(-1, -rest - 1, -1)) if rest else 0
+
+    def _run_as_it_was(self, items: list[ChatItem], part: slice) -> int:
+        # Thousands of items, each time: none of this is done by Python, item by item.
+        some = items[part]
+        some = some[: _run(map(is_, some, self._items[part]))]
+        now = map(call, self._fields_of[part], some)
+        return _run(map(eq, now, self._fields[part]))
+
+    def items(self, readings: list[Reading]) -> list[ChatItem]:
+        """The items that these are of. Not to be changed."""
+        return self._items if readings is self._readings else [one.item for one in readings]
+
+    def ends_in_common(self, readings: list[Reading], others: list[Reading]) -> tuple[int, int]:
+        """How many are the same at the start, and at the end; known already for the last two."""
+        if readings is self._before and others is self._readings:
+            return self._ends
+        return ends_in_common(readings, others)
 
 
-def _differing(fields: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[int]:
-    """Where the two are not the same."""
-    if fields == known:
-        return []
-    return [at for at, one in enumerate(fields) if one != known[at]]
+def _run(true: Iterable[bool]) -> int:
+    """How many are true, before the first that is not."""
+    told = bytes(true)
+    first_not = told.find(False)
+    return len(told) if first_not < 0 else first_not
 
 
 def _read(item: ChatItem, former: Reading | None) -> Reading:
-    if former is not None and former.fields == vars(item):
+    if former is not None and former.fields == former.fields_of(item):
         return former
-    fields = vars(item).copy()
-    if item.type == "message":
-        fields["content"] = list(item.content)
-    return Reading(
-        item=item,
-        fields=fields,
-        name=item.id,
-        said=said_by(item),
-        silent=says_nothing(item),
-        own=item.type in _OWN_TYPES or item.id in _OWN_NAMES,
-    )
+    kind = item.type
+    get_fields = fields_of(kind)
+    fields = get_fields(item)
+    name, silent = fields[0], False
+    if kind == "message":
+        _, role, content = fields
+        fields = (name, role, list(content))  # anybody can change that list
+        silent = not any(content)
+    elif kind == "function_call":
+        silent = not fields[-1]
+    own = kind in _OWN_TYPES or name in _OWN_NAMES
+    return Reading(item, kind, name, get_fields, fields, silent, own)

@@ -34,7 +34,8 @@ from lockstitch.integrations.livekit.holding import Holdings
 from lockstitch.integrations.livekit.reading import Reader
 from lockstitch.integrations.livekit.viewing import MirroredContext
 from lockstitch.integrations.livekit.wanting import Wanted, planned, wanted
-from lockstitch.mirror import Delete, Mirror, Plan, fresh_ids
+from lockstitch.mirror import Mirror, Plan, fresh_ids
+from lockstitch.mirror.flight import OPEN
 
 log = logging.getLogger("lockstitch.livekit")
 
@@ -65,9 +66,9 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._waiting = WeakSet[llm.ChatContext]()
         self._connected = False
         self._changed: set[str] = set()
-        self._ours: set[str] = set()
         self._refused: dict[str, str] = {}
-        self._remaining: set[str] = set()
+        self._remaining: list[str] = []
+        """The edits of the update that goes on, without those at the end that have ended."""
         self._settled = asyncio.Event()
         self._cuts: dict[str, str] = {}
         self._unnamed: str | None = None
@@ -116,22 +117,25 @@ class RealtimeSession(openai.realtime.RealtimeSession):
     def _hear(self, event: dict[str, Any]) -> None:
         self._look()
         view = self._view
-        if not view.mirror.apply(event):
+        if event.get("type") == "conversation.item.deleted":
+            item_id = event.get("item_id") or None
+            asked_for = view.mirror.deleting(item_id)
+            if not view.mirror.apply(event):
+                return
+            self._unnamed = asked_for
+            if asked_for is None and item_id is not None:
+                view.gone.add(view.name(item_id))
+        elif not view.mirror.apply(event):
             return
-        if event["type"] == "error":
+        elif event["type"] == "error":
             error = event.get("error") or {}
-            if error.get("event_id") in self._ours:
+            if self._is_ours(error.get("event_id")):
                 self._refused[error["event_id"]] = str(error.get("message"))
-            ended = view.answered(None)
-        else:
-            ended = view.answered(_item_named(event))
-        if event["type"] == "conversation.item.deleted":
-            deletes = [edit.item_id for edit in ended if isinstance(edit, Delete)]
-            self._unnamed = deletes[0] if deletes else None
-            if not deletes and event.get("item_id"):
-                view.gone.add(view.name(event["item_id"]))
-        self._remaining.difference_update(edit.event_id for edit in ended)
         self._go_on()
+
+    def _is_ours(self, event_id: str | None) -> bool:
+        """Does the provider say no to an edit of a plan?"""
+        return event_id is not None and self._view.mirror.standing(event_id) is not None
 
     def _handle_conversion_item_added(self, event: ConversationItemAdded) -> None:
         item_id = event.item.id
@@ -177,7 +181,7 @@ class RealtimeSession(openai.realtime.RealtimeSession):
             )
 
     def _handle_error(self, event: RealtimeErrorEvent) -> None:
-        if event.error.event_id in self._ours and not self._is_fatal_error(event.error):
+        if self._is_ours(event.error.event_id) and not self._is_fatal_error(event.error):
             return  # an edit was refused: the mirror knows, and the next plan repairs it
         super()._handle_error(event)
 
@@ -270,8 +274,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         for _ in range(MOST_PLANS):
             plan = planned(want, self._view, self._changed, self._new_id)
             _report(plan)
-            self._commit(plan)
-            self._remaining = {edit.event_id for edit in plan.edits}
+            self._view.mirror.commit(plan)
+            self._remaining = [edit.event_id for edit in plan.edits]
             self._settled.clear()
             self._go_on()
             await self._settled.wait()
@@ -286,12 +290,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         if not isinstance(self._remote_chat_ctx, MirroredContext):
             return self._start_again()
         want = self._take(chat_ctx)
-        self._commit(planned(want, self._view, self._changed, self._new_id))
+        self._view.mirror.commit(planned(want, self._view, self._changed, self._new_id))
         return self._due() if self._connected else []
-
-    def _commit(self, plan: Plan) -> None:
-        self._view.commit(plan)
-        self._ours.update(edit.event_id for edit in plan.edits)
 
     def _due(self) -> list[dict[str, Any]]:
         events = [edit.client_event() for edit in self._view.mirror.due(at=time.monotonic())]
@@ -304,7 +304,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         if self._connected:
             for event in self._due():
                 self.send_event(event)
-        if not self._remaining or self._view.mirror.idle:
+        mirror, remaining = self._view.mirror, self._remaining
+        while remaining and mirror.standing(remaining[-1]) not in OPEN:
+            remaining.pop()
+        if not remaining or mirror.idle:
             self._settled.set()
 
     # --- connections ---------------------------------------------------------------------------
@@ -331,10 +334,10 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         view.gone = former.gone
         mirror = view.mirror
         plan = mirror.plan(former.intended(), base=mirror.snapshot(), new_id=self._new_id)
-        self._commit(plan)
+        mirror.commit(plan)
         self._cuts.clear()
         if self._remaining:
-            self._remaining = {edit.event_id for edit in plan.edits}
+            self._remaining = [edit.event_id for edit in plan.edits]
         return self._due()
 
 
@@ -352,12 +355,6 @@ def _activity_of(callback: Callable[..., Any] | None) -> AgentActivity | None:
     if isinstance(callback, MethodType) and isinstance(callback.__self__, AgentActivity):
         return callback.__self__
     return None
-
-
-def _item_named(event: dict[str, Any]) -> str | None:
-    item = event.get("item")
-    named = item.get("id") if isinstance(item, dict) else event.get("item_id")
-    return named or None
 
 
 def _report(plan: Plan) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from livekit.agents.llm import ChatItem, ChatMessage, ImageContent
@@ -14,49 +16,63 @@ from lockstitch.dialects.base import Wire
 Said: TypeAlias = tuple[str, ...]
 """What an item says, in words that can be compared; see `alike`."""
 
-_ONLY_TEXT: Final = {str}
+Fields: TypeAlias = tuple[Any, ...]
+"""The id of an item, and what it says; nothing else of it matters."""
+
+_FIELDS: Final[dict[str, Callable[[ChatItem], Fields]]] = {
+    "message": attrgetter("id", "role", "content"),
+    "function_call": attrgetter("id", "call_id", "name", "arguments"),
+    "function_call_output": attrgetter("id", "call_id", "output"),
+}
+
+_FIELDS_OF_OTHERS: Final[Callable[[ChatItem], Fields]] = attrgetter("id", "type")
 
 LONGEST_CALL_ID: Final = 32
 """Of a longer one LiveKit sends a digest."""
 
 
-def to_wire(item: ChatItem) -> Wire:
+def to_wire(item: ChatItem, fields: Fields) -> Wire:
     """The item as a client creates it. What is plain text is written here: LiveKit's models take
     longer than all the rest of an edit."""
-    if item.type == "message":
-        content = _plain_content(item)
+    kind = item.type
+    if kind == "message":
+        name, role, parts = fields
+        content = _plain_content(role, parts)
         if content is not None:
-            return {"id": item.id, "type": "message", "role": _role(item), "content": content}
-    elif item.type == "function_call" and len(item.call_id) <= LONGEST_CALL_ID:
-        return {
-            "id": item.id,
-            "type": "function_call",
-            "call_id": item.call_id,
-            "name": item.name,
-            "arguments": item.arguments,
-        }
-    elif item.type == "function_call_output" and len(item.call_id) <= LONGEST_CALL_ID:
-        return {
-            "id": item.id,
-            "type": "function_call_output",
-            "call_id": item.call_id,
-            "output": item.output,
-        }
+            return {"id": name, "type": kind, "role": _role(role), "content": content}
+    elif kind == "function_call":
+        name, call_id, function, arguments = fields
+        if len(call_id) <= LONGEST_CALL_ID:
+            return {
+                "id": name,
+                "type": kind,
+                "call_id": call_id,
+                "name": function,
+                "arguments": arguments,
+            }
+    elif kind == "function_call_output":
+        name, call_id, output = fields
+        if len(call_id) <= LONGEST_CALL_ID:
+            return {"id": name, "type": kind, "call_id": call_id, "output": output}
     return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
 
 
+def fields_of(kind: str) -> Callable[[ChatItem], Fields]:
+    """What gives the fields of an item of this kind that matter."""
+    return _FIELDS.get(kind, _FIELDS_OF_OTHERS)
+
+
 def said_by(item: ChatItem) -> Said:
+    return said_in(item.type, fields_of(item.type)(item))
+
+
+def said_in(kind: str, fields: Fields) -> Said:
     """Role and words of a message, with the ids of its images; name and arguments; output."""
-    if item.type == "message":
-        if set(map(type, item.content)) == _ONLY_TEXT:
-            return (item.type, _role(item), *map(str, item.content))
-        images = [part.id for part in item.content if isinstance(part, ImageContent)]
-        return (item.type, _role(item), *_words(item), *images)
-    if item.type == "function_call":
-        return (item.type, item.call_id, item.name, item.arguments)
-    if item.type == "function_call_output":
-        return (item.type, item.call_id, item.output)
-    return ()
+    if kind == "message":
+        _, role, content = fields
+        images = [part.id for part in content if isinstance(part, ImageContent)]
+        return (kind, _role(role), *_words(content), *images)
+    return (kind, *fields[1:]) if kind in _FIELDS else ()
 
 
 def alike(one: Said, other: Said) -> bool:
@@ -69,7 +85,7 @@ def alike(one: Said, other: Said) -> bool:
 def same(item: ChatItem, wire: Wire) -> bool:
     """Does the provider's item say this, to the letter? Only text, calls and outputs are read."""
     if item.type == "message":
-        return wire.get("role") == _role(item) and _all_text(item) == _text_of(wire)
+        return wire.get("role") == _role(item.role) and _all_text(item) == _text_of(wire)
     if item.type == "function_call":
         told = wire.get("arguments")
         return item.name == wire.get("name") and (
@@ -91,27 +107,27 @@ def _compact(arguments: Any) -> str:
         return str(arguments)
 
 
-def _role(item: ChatMessage) -> str:
-    return "system" if item.role == "developer" else item.role  # the wire knows no developer
+def _role(role: str) -> str:
+    return "system" if role == "developer" else role  # the wire knows no developer
 
 
-def _plain_content(item: ChatMessage) -> list[dict[str, str]] | None:
+def _plain_content(role: str, parts: list[Any]) -> list[dict[str, str]] | None:
     """The parts of a message that is all text, of somebody whom the wire knows; else None."""
-    kind = "output_text" if item.role == "assistant" else "input_text"
+    kind = "output_text" if role == "assistant" else "input_text"
     content: list[dict[str, str]] = []
-    for part in item.content:
+    for part in parts:
         if not isinstance(part, str):
             return None
         content.append({"type": kind, "text": part})
     return content
 
 
-def _words(item: ChatMessage) -> list[str]:
-    return [str(part) for part in item.content if isinstance(part, (str, Instructions))]
+def _words(content: list[Any]) -> list[str]:
+    return [str(part) for part in content if isinstance(part, (str, Instructions))]
 
 
 def _all_text(item: ChatMessage) -> list[str] | None:
-    words = _words(item)
+    words = _words(item.content)
     return words if len(words) == len(item.content) else None
 
 

@@ -9,9 +9,7 @@ from livekit.agents.llm.remote_chat_context import RemoteChatContext, _RemoteCha
 
 from lockstitch.dialects.base import Wire
 from lockstitch.integrations.livekit.contexts import SeenContext, finished
-from lockstitch.mirror import ROOT, Create, Delete, Edit, Mirror, Plan, Standing
-
-OPEN = frozenset({Standing.PLANNED, Standing.SENT, Standing.IN_DOUBT})
+from lockstitch.mirror import ROOT, Create, Delete, Mirror
 
 
 class MirroredContext(RemoteChatContext):
@@ -25,15 +23,8 @@ class MirroredContext(RemoteChatContext):
         """Names of items that somebody deleted without a plan: they are not made again."""
         self.former: dict[str, ChatItem] = {}
         """Items of the connection before this one, by name, until they are here again."""
-        self._names: dict[str, str] = {}
-        """Names of items that have another id at the provider, by that id."""
-        self._copies: dict[str, list[str]] = {}
-        """And the other way round: every id that an item had after its first, oldest first."""
         self._present: dict[str, Wire] = {}
         self._present_at = -1
-        self._edits: dict[str, Edit] = {}
-        """Edits that were not answered so far, by event id, in the order they were made."""
-        self._edits_of: dict[str, list[str]] = {}
 
     def __repr__(self) -> str:
         return f"<MirroredContext of {self.mirror!r}>"
@@ -42,12 +33,13 @@ class MirroredContext(RemoteChatContext):
 
     def name(self, id: str) -> str:
         """What the agent calls the item with this id."""
-        return self._names.get(id, id)
+        names = self.mirror.names(id)
+        return names[0] if names else id
 
     def id(self, name: str) -> str | None:
         """What the provider calls the item with this name; None if it is not there."""
         found: str | None = None
-        for one in (name, *self._copies.get(name, ())):
+        for one in self.mirror.names(name) or (name,):
             if one not in self.mirror:
                 continue
             if found is not None:
@@ -59,29 +51,23 @@ class MirroredContext(RemoteChatContext):
 
     def present(self) -> dict[str, Wire]:
         """The provider's items by name, in order. Not to be changed."""
-        version = self.mirror.snapshot().version
+        version = self.mirror.version
         if self._present_at != version:
             self._present_at, self._present = version, self._by_name()
         return self._present
 
     def _by_name(self) -> dict[str, Wire]:
-        items = self.mirror.items
-        if not self._names:
-            return {wire["id"]: wire for wire in items}
-        names, copied = self._names, self._copies
+        items: dict[str, Wire] = {wire["id"]: wire for wire in self.mirror.items}
+        if not self.mirror.has_names(items):
+            return items
         found: dict[str, Wire] = {}
-        for wire in items:
-            item_id: str = wire["id"]
-            if item_id not in names and item_id not in copied:
+        for item_id, wire in items.items():
+            names = self.mirror.names(item_id)
+            if not names:
                 found[item_id] = wire
-            elif self.is_current(item_id):
-                found[self.name(item_id)] = wire
+            elif self.id(names[0]) == item_id:  # not one that a copy has replaced
+                found[names[0]] = wire
         return found
-
-    def is_current(self, id: str) -> bool:
-        """Is it the one that its name stands for, and not one that a copy has replaced?"""
-        name = self.name(id)
-        return name not in self._copies or self.id(name) == id
 
     # --- LiveKit's own questions ---------------------------------------------------------------
 
@@ -113,44 +99,13 @@ class MirroredContext(RemoteChatContext):
                 before = name
         return before
 
-    # --- edits ---------------------------------------------------------------------------------
-
-    def commit(self, plan: Plan) -> None:
-        self.mirror.commit(plan)
-        edits, edits_of = self._edits, self._edits_of
-        for edit in plan.edits:
-            event_id, item_id = edit.event_id, edit.item_id
-            edits[event_id] = edit
-            if item_id in edits_of:
-                edits_of[item_id].append(event_id)
-            else:
-                edits_of[item_id] = [event_id]
-            if isinstance(edit, Create) and edit.copy_of is not None:
-                name = self.name(edit.copy_of)
-                self._names[item_id] = name
-                self._copies.setdefault(name, []).append(item_id)
-
-    def answered(self, item_id: str | None) -> list[Edit]:
-        """The edits that came to their end, of this item or of all; they are not followed on."""
-        candidates = self._edits_of.get(item_id, ()) if item_id else self._edits
-        ended = [one for one in candidates if self.mirror.standing(one) not in OPEN]
-        return [self._forget(one) for one in ended]
-
-    def _forget(self, event_id: str) -> Edit:
-        edit = self._edits.pop(event_id)
-        left = self._edits_of[edit.item_id]
-        left.remove(event_id)
-        if not left:
-            del self._edits_of[edit.item_id]
-        return edit
+    # --- what is on its way --------------------------------------------------------------------
 
     def intended(self) -> list[Wire]:
         """The context as it would be if every edit on its way were carried out, by name."""
         wires = {wire["id"]: wire for wire in self.mirror.items}
         order = list(wires)
-        for edit in self._edits.values():
-            if self.mirror.standing(edit.event_id) not in OPEN:
-                continue
+        for edit in self.mirror.open_edits():
             if isinstance(edit, Create) and edit.item_id not in wires:
                 wires[edit.item_id] = edit.item
                 order.insert(_place(order, edit.previous_item_id), edit.item_id)
@@ -160,7 +115,7 @@ class MirroredContext(RemoteChatContext):
         named: dict[str, Wire] = {}
         for item_id in order:
             name = self.name(item_id)
-            if name not in named or self.is_current(item_id):
+            if name not in named or self.id(name) == item_id:
                 named[name] = wires[item_id] | {"id": name}
         return list(named.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from livekit.agents.llm import ChatContext, ChatItem
+from livekit.agents.llm import ChatContext
 from msgspec import Struct, structs
 
 from lockstitch.dialects.base import Wire
@@ -23,6 +23,7 @@ from lockstitch.integrations.livekit.translating import (
 )
 from lockstitch.integrations.livekit.viewing import MirroredContext
 from lockstitch.mirror import Plan
+from lockstitch.mirror.ordering import ends_in_common
 
 
 class Wanted(Struct, frozen=True, eq=False):
@@ -42,7 +43,7 @@ class Wanted(Struct, frozen=True, eq=False):
 
     def read_again(self) -> Wanted:
         """The same, as its items are now: they may have been changed while it waited."""
-        items = [one.item for one in self.readings]
+        items = self.reader.items(self.readings)
         return structs.replace(self, readings=self.reader.read(items))
 
 
@@ -73,7 +74,7 @@ def wanted(
 
     def in_the_agents_words(name: str) -> Said | None:
         known = held.get(name)
-        return None if known is None else known[1]
+        return None if known is None else known.said
 
     def in_the_sessions_words(name: str) -> Said | None:
         node = view.get(name)
@@ -93,25 +94,20 @@ def planned(
     there = view.present()
     remote, wires = list(there), list(there.values())
     readings = [one for one in wanted.readings if not one.own]
-    agreed = wanted.reader.agreed
-    first, end = agreed.ends(readings, wires)
+    first, end = ends_in_common([one.agrees for one in readings], wires)
     stop, last = len(readings) - end, len(wires) - end
     between = set(remote[first:last])
-    same_readings, same_wires = readings[:first], wires[:first]
     target: dict[str, Wire] = {}
     for one in readings[first:stop]:
         name = one.name
         if name in between:
             wire = there[name]
-            if one.silent or same(one.item, wire):
-                same_readings.append(one)
-                same_wires.append(wire)
-                target[name] = wire
+            if one.agrees is wire or one.silent or same(one.item, wire):
+                one.agrees = target[name] = wire
             else:
                 target[name] = _wire(one, wire, wanted, view, changed)
-        elif name not in there and not _is_place(one.item) and name not in view.gone:
-            target[name] = to_wire(one.item)
-    agreed.readings, agreed.wires = same_readings + readings[stop:], same_wires + wires[last:]
+        elif name not in there and not _is_place(one) and name not in view.gone:
+            target[name] = to_wire(one.item, one.fields)
     asked = _in_place(target, remote[first:last], wanted.seen)
     if asked is not None:
         whole = wires[:first] + asked + wires[last:]
@@ -130,17 +126,17 @@ def _in_place(
     """The target as it is, if nothing stands elsewhere in it and nothing that is there is unseen.
 
     `inferring` would come to the same, in more steps."""
-    if any(name not in target and name not in seen for name in remote):
-        return None
     there = set(remote)
+    if not there - target.keys() <= seen:
+        return None
     if [name for name in target if name in there] != [name for name in remote if name in target]:
         return None
     return list(target.values())
 
 
-def _is_place(item: ChatItem) -> bool:
+def _is_place(reading: Reading) -> bool:
     """Is it a message without content? LiveKit keeps such places for what is being said."""
-    return item.type == "message" and not item.content
+    return reading.silent and reading.kind == "message" and not reading.fields[-1]
 
 
 def _wire(
@@ -159,4 +155,4 @@ def _wire(
         if is_speech(wire) if known is None else alike(known, reading.said):
             return wire
         changed.add(name)
-    return to_wire(item) | {"id": wire["id"]}
+    return to_wire(item, reading.fields) | {"id": wire["id"]}

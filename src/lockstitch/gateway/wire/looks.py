@@ -11,7 +11,7 @@ import time
 from typing import Final
 from weakref import WeakKeyDictionary
 
-PERIOD_SECONDS: Final = 0.001
+PERIOD_SECONDS: Final = 0.002
 """Of a look, where there are many: the longest that an event waits for others. Models speak a word
 every 10 to 50 ms."""
 

@@ -6,7 +6,7 @@ it is a frame. Pure; who writes them where is in `streams`."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -194,12 +194,15 @@ def block_in_frame(payload: bytes) -> bytes:
 class Splitter:
     """One SSE stream, as it comes in pieces of any size."""
 
-    __slots__ = ("_looked", "_split", "rest")
+    __slots__ = ("_briefly", "_looked", "rest", "watched")
 
     def __init__(self, *, briefly: bool = False) -> None:
         """``briefly``: of events that nothing follows from only the type is read, and `number_of`
         reads on."""
-        self._split = _split_briefly if briefly else _split
+        self._briefly = briefly
+        self.watched: Sequence[int] = ()
+        """Which of the events that were split last something follows from, by their places; where
+        they are read ``briefly``."""
         self.rest = bytearray()
         """The beginning of an event whose end has not come."""
         self._looked = 0
@@ -207,6 +210,7 @@ class Splitter:
 
     def feed(self, piece: bytes) -> tuple[bytes, list[Heard]]:
         """The bytes of the events that are whole now, and the events. Comments have bytes too."""
+        self.watched = ()
         rest = self.rest
         if rest:
             rest += piece
@@ -226,7 +230,10 @@ class Splitter:
             if rest:
                 piece = piece[:end]
         self._looked = 0
-        return piece, self._split(piece)
+        if not self._briefly:
+            return piece, _split(piece)
+        heard, self.watched = _split_briefly(piece)
+        return piece, heard
 
     def _wait(self) -> None:
         self._looked = len(self.rest)
@@ -279,23 +286,30 @@ def _split(block: bytes) -> list[Heard]:
     return heard
 
 
-def _split_briefly(block: bytes) -> list[Heard]:
-    """The same, but of events that nothing follows from only the type is read."""
+def _split_briefly(block: bytes) -> tuple[list[Heard], list[int]]:
+    """The same, but of events that nothing follows from only the type is read. And the places of
+    those that something follows from."""
+    watched: list[int] = []
     if _CARRIAGE_RETURN in block:
-        return _split_lines(block)
-    heard: list[Heard] = []
+        heard = _split_lines(block)
+        watched += [n for n, one in enumerate(heard) if one.event.type in WATCHED]
+        return heard, watched
+    heard = []
+    add = heard.append
     start = 0
     head, at, end, event = _NO_HEAD
     for part in block.split(b"\n\n"):
         # A burst is hundreds of events, and most begin as the one before.
         if part.startswith(head) and part.find(b"\n", end) < 0:
-            heard.append(Heard(event, part[at:], start))
+            add(Heard(event, part[at:], start))
         elif data := _data(part):
             one = peeked(data)
-            heard.append(Heard(one, data, start))
+            if one.type in WATCHED:
+                watched.append(len(heard))
+            add(Heard(one, data, start))
             head, at, end, event = _head(part, one)
         start += len(part) + 2
-    return heard
+    return heard, watched
 
 
 _NO_HEAD: Final = (b"\n\n", 0, 0, _MUTE)

@@ -8,6 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import count
 from socket import socket
 from ssl import SSLContext
 from typing import Final, TypeAlias
@@ -55,6 +56,9 @@ class Gateway:
         self._tracing = Tracing()
         self._draining = False
         self._open = 0
+        # Random once, then counted: to ask the system each time is to wait for it.
+        self._named = f"req_{secrets.token_hex(6)}"
+        self._requests = count(1)
 
     async def start(self, sockets: list[socket], ssl: SSLContext | None) -> None:
         """Accept connections. Returns when it does."""
@@ -91,7 +95,7 @@ class Gateway:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         begun = asyncio.get_running_loop().time()
         caller = Caller(
-            request_id=f"req_{secrets.token_hex(12)}",
+            request_id=f"{self._named}{next(self._requests):012x}",
             key=None,
             headers=[*request.headers.items()],
             notes=[],

@@ -69,6 +69,10 @@ QUIET = BEGINNING | TERMINAL | {ERROR}
 """Events that say nothing of an answer but that it begins or ends."""
 
 
+_ALONE = (0,)
+"""The place of an event that came by itself."""
+
+
 class _Then(Enum):
     """What is done with one event."""
 
@@ -136,19 +140,21 @@ class Attempt:
     def _hear(self, data: bytes) -> None:
         block: bytes | None
         events: Sequence[Heard]
+        watched: Sequence[int]
         if self._framed:
             if self.begins is None:  # a frame has no head before it
                 self.begins = asyncio.get_running_loop().time()
-            block, events = None, (Heard(peeked(data), data),)
-        elif not self._splitter.rest and (one := lone(data)) is not None:
-            block, events = data, (one,)
+            one = Heard(peeked(data), data)
+            block, events, watched = None, (one,), _ALONE if one.event.type in WATCHED else ()
+        elif not self._splitter.rest and (found := lone(data)) is not None:
+            block, events, watched = data, (found,), _ALONE if found.event.type in WATCHED else ()
         else:
             try:
                 block, events = self._splitter.feed(data)
+                watched = self._splitter.watched
             except EventTooLarge as error:
                 self._end(Broken(LineFailure(f"{error}.", sent=True)))
                 return
-        watched = [n for n, heard in enumerate(events) if heard.event.type in WATCHED]
         if watched:
             self._watch(block, events, watched)
         elif events:

@@ -102,7 +102,8 @@ def bursts(draw):
         data = json.dumps(event, separators=draw(st.sampled_from([(",", ":"), (", ", ": ")])))
         name = draw(st.sampled_from([f"event: {kind}\n", "", ": x\n", "event: other\n"]))
         behind = draw(st.sampled_from(["", "", "", "\nid: 1", '\ndata: {"type":"error"}']))
-        parts.append(f"{name}data: {data}{behind}\n\n")
+        end = draw(st.sampled_from(["\n\n", "\n\n", "\n\n", "\n\n\n", "\n\n\n\n"]))
+        parts.append(f"{name}data: {data}{behind}{end}")
     return "".join(parts).encode()
 
 
@@ -110,13 +111,15 @@ def bursts(draw):
 @given(bursts())
 def test_what_is_read_briefly_is_read_as_well(stream):
     block, events = Splitter().feed(stream)
-    told, briefly = Splitter(briefly=True).feed(stream)
+    splitter = Splitter(briefly=True)
+    told, briefly = splitter.feed(stream)
     assert told == block
     assert [(one.data, one.start) for one in briefly] == [(one.data, one.start) for one in events]
     assert [one.event.type for one in briefly] == [one.event.type for one in events]
     assert [number_of(one) for one in briefly] == [number_of(one) for one in events]
     watched = [one for one in briefly if one.event.type in WATCHED]
     assert watched == [one for one in events if one.event.type in WATCHED]
+    assert watched == [briefly[n] for n in splitter.watched]
 
 
 @settings(max_examples=examples(60))

@@ -296,13 +296,19 @@ def _split_briefly(block: bytes) -> tuple[list[Heard], list[int]]:
         return heard, watched
     heard = []
     add = heard.append
-    start = 0
+    start, size = 0, len(block)
     head, at, end, event = _NO_HEAD
-    for part in block.split(b"\n\n"):
-        # A burst is hundreds of events, and most begin as the one before.
-        if part.startswith(head) and part.find(b"\n", end) < 0:
-            add(Heard(event, part[at:], start))
-        elif data := _data(part):
+    while start < size:
+        # A burst is hundreds of events. Most begin as the one before, and end with the line.
+        if block.startswith(head, start):
+            stop = block.find(b"\n", start + end)
+            if block.startswith(b"\n\n", stop):
+                add(Heard(event, block[start + at : stop], start))
+                start = stop + 2
+                continue
+        stop = block.find(b"\n\n", start)
+        part = block[start : stop if stop >= 0 else size]
+        if data := _data(part):
             one = peeked(data)
             if one.type in WATCHED:
                 watched.append(len(heard))
@@ -312,8 +318,8 @@ def _split_briefly(block: bytes) -> tuple[list[Heard], list[int]]:
     return heard, watched
 
 
-_NO_HEAD: Final = (b"\n\n", 0, 0, _MUTE)
-"""Nothing that was split there begins so."""
+_NO_HEAD: Final = (b"\r", 0, 0, _MUTE)
+"""Nothing that is split there begins so."""
 
 _PLAIN_LINES: Final = re.compile(rb"(?:event: [a-z_.]+\n)?data: " + _PLAIN).match
 
@@ -370,10 +376,11 @@ def as_sse(type: str, data: bytes) -> bytes:
 def with_stream_id(data: bytes, stream_id: str) -> bytes:
     """An event as it goes to a lane of a WebSocket. What is no object goes as it is."""
     event = peeked(data)
-    if event is _MUTE:
-        return data
-    if event.stream_id is not None:
-        return changed(data, {"stream_id": stream_id})
+    if event is _MUTE or event.stream_id is not None:
+        try:
+            return changed(data, {"stream_id": stream_id})
+        except UNREADABLE:
+            return data
     named = b'{"stream_id":' + msgspec.json.encode(stream_id)
     rest = data.lstrip()[1:].lstrip()
     return named + (rest if rest.startswith(b"}") else b"," + rest)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import NotInLedger
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, WITH_ITEM, AnyFact, Seq
+from lockstitch.core.facts import START, WITH_ITEM, AnyFact, By, ItemAdded, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Beginning, Link, Said, back
 from lockstitch.core.pairing import Order
@@ -137,8 +137,9 @@ class Known:
     def is_unstarted(self, call: Call) -> bool:
         """Is it known that nobody has begun with it? Not of one that was brought along: whoever had
         it before may have run it. Nor of one that the provider runs."""
-        made_here = isinstance(self.links[call.link], Exchange)
-        return made_here and call.life is Life.ANNOUNCED and not call.by_server
+        fact = self.fact(call.seq)
+        brought_along = isinstance(fact, ItemAdded) and fact.by is not By.MODEL
+        return not brought_along and call.life is Life.ANNOUNCED and not call.by_server
 
     def unsettled(self, tip: Seq | None = None) -> list[Call]:
         """Calls since the last answer on the path that have no output here, and want one of us."""

@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lockstitch.cli.reporting import Row
+from lockstitch.cli.reporting import Row, row_of
 from lockstitch.core import rules
 from lockstitch.core.facts import AnyFact, ItemAdded, ItemCompleted
 from lockstitch.core.findings import Finding
-from lockstitch.core.items import Part, Place
+from lockstitch.core.items import Part
 from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.detection import DIALECTS
 from lockstitch.dialects.reading import READINGS, decoded
@@ -158,13 +158,4 @@ def _findings(given: Sequence[_Entry], anchored: bool) -> list[Finding]:
 
 
 def _row(finding: Finding, given: Sequence[_Entry]) -> Row:
-    def where(place: Place) -> str:
-        return given[place.at].where
-
-    return Row(
-        code=finding.code,
-        line=None,
-        where=where(finding.place),
-        message=finding.say(where),
-        call_id=finding.key,
-    )
+    return row_of(finding, lambda place: given[place.at].where)

@@ -6,17 +6,14 @@ time, and the calls that its exchanges leave open."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 
 from lockstitch.cli.checking_exchanges import GatewayChecks
-from lockstitch.cli.reporting import STORE, FileReport, Row
+from lockstitch.cli.reporting import STORE, FileReport, Row, row_of
 from lockstitch.core import records
 from lockstitch.core.arranging import history
 from lockstitch.core.errors import LockstitchError
-from lockstitch.core.facts import AnyFact, Seq
-from lockstitch.core.findings import Finding
-from lockstitch.core.items import Place
+from lockstitch.core.facts import AnyFact
 from lockstitch.core.links import Adoption, back
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.histories import check_wires
@@ -83,20 +80,7 @@ def _rows(ledger: Ledger, anchored: bool) -> list[Row]:
     findings = check_wires(
         ledger.dialect, wires, anchored=anchored or adopted, evidence=_evidence(ledger)
     )
-    return [_row(finding, entries) for finding in findings]
-
-
-def _row(finding: Finding, entries: Sequence[Seq]) -> Row:
-    def where(place: Place) -> str:
-        return f"entry {entries[place.at]}"
-
-    return Row(
-        code=finding.code,
-        line=None,
-        where=where(finding.place),
-        message=finding.say(where),
-        call_id=finding.key,
-    )
+    return [row_of(finding, lambda place: f"entry {entries[place.at]}") for finding in findings]
 
 
 def _evidence(ledger: Ledger) -> dict[str, Evidence]:

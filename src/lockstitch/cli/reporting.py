@@ -12,6 +12,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from lockstitch import __version__
+from lockstitch.core.findings import Finding
+from lockstitch.core.items import Place
 from lockstitch.core.rules import RULES
 
 
@@ -32,6 +34,17 @@ class Row:
         place = self.where if self.line is None else ""
         more = ", ".join(part for part in (self.label, place) if part)
         return f"{self.message} [{more}]" if more else self.message
+
+
+def row_of(finding: Finding, where: Callable[[Place], str]) -> Row:
+    """A finding in what is no file: ``where`` tells its places."""
+    return Row(
+        code=finding.code,
+        line=None,
+        where=where(finding.place),
+        message=finding.say(where),
+        call_id=finding.key,
+    )
 
 
 STORE: Final = "store"

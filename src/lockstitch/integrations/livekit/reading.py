@@ -65,8 +65,8 @@ class Reader:
         items = list(items)
         first, end = self._ends_as_they_were(items)
         stop, last = len(items) - end, len(self._items) - end
-        former = {id(one.item): one for one in self._readings[first:last]}
-        readings = [_read(item, former.get(id(item))) for item in items[first:stop]]
+        former = {one.name: one for one in self._readings[first:last]}
+        readings = [_read(item, former.get(item.id)) for item in items[first:stop]]
         self._fields_of[first:last] = [one.fields_of for one in readings]
         self._fields[first:last] = [one.fields for one in readings]
         self._items = items
@@ -107,7 +107,7 @@ def _run(true: Iterable[bool]) -> int:
 
 
 def _read(item: ChatItem, former: Reading | None) -> Reading:
-    if former is not None and former.fields == former.fields_of(item):
+    if former is not None and former.item is item and former.fields == former.fields_of(item):
         return former
     kind = item.type
     get_fields = fields_of(kind)

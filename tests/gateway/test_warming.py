@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
-from tests.gateway.building import both, keys, next_end, refusing, run, user
+from tests.gateway.building import both, keys, next_end, refusing, run, saying, told_by, user
 
 WARM = {"type": "response.create", "model": "m", "generate": False}
 
@@ -115,3 +116,35 @@ def test_an_upstream_that_knows_warm_ups_is_asked():
         await ws.close()
 
     served(work, up_transport="both")
+
+
+def test_one_that_an_upstream_had_begun_with_begins_once_and_is_found_under_both_ids():
+    async def work(up, gw):
+        ws = await gw.socket()
+        up.then(saying(told_by("resp_1")[:2], then="cut"))
+        await ws.send_json({**WARM, "input": [user("a")]})
+        begun = [await ws.receive_json() for _ in range(2)]
+        assert {event["response"]["id"] for event in begun} == {"resp_1"}
+        end = await next_end(ws)
+        numbers = [event["sequence_number"] for event in (*begun, end)]
+        assert (end["type"], numbers) == ("response.completed", [0, 1, 2])
+        for name in ("resp_1", end["response"]["id"]):
+            assert (await gw.world.exchanges.exchange("local", name)).asked.local
+        await ws.close()
+
+    async def main():
+        async with both(up_transport="both", up_retries=2) as (up, gw):
+            converse = up._converse
+
+            async def once(request):
+                """A WebSocket, and then no more: a balancer that is being changed."""
+                up._converse = refuse
+                return await converse(request)
+
+            async def refuse(request):
+                return web.Response(status=426)
+
+            up._converse = once
+            await work(up, gw)
+
+    run(main())

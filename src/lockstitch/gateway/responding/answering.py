@@ -176,7 +176,9 @@ class Answering:
         stripped = in_doubt = False
         while True:
             if not self._asked.generate and not self._ways.warms_up(upstream):
-                await warmed_up(world, self._caller, found, upstream, self._stream)
+                warm = await warmed_up(world, self._caller, found, upstream, self._stream)
+                await self._keep_first_id(warm)
+                self._stream.end()
                 return None
             made, at_this = made + 1, at_this + 1
             at = upstream
@@ -418,17 +420,21 @@ class Answering:
         except NotDurable as error:
             return self._unkept(error)
         self._remember(found, recording)
-        shown = body_of(stream.response).id if stream.response else None
-        if recording.id is not None and shown is not None and shown != recording.id:
-            # It began under another id, and was tried again.
-            try:
-                await self._world.exchanges.same(self._caller.tenant, shown, recording.id)
-            except StoreError as error:
-                careful("an id is not kept", why=str(error), request_id=self._caller.request_id)
+        if recording.id is not None:
+            await self._keep_first_id(recording.id)
         if recording.unrecorded is not None:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
         return None
+
+    async def _keep_first_id(self, id: str) -> None:
+        """It may have begun under another id, and been tried again: that leads to it, too."""
+        shown = body_of(self._stream.response).id if self._stream.response else None
+        if shown is not None and shown != id:
+            try:
+                await self._world.exchanges.same(self._caller.tenant, shown, id)
+            except StoreError as error:
+                careful("an id is not kept", why=str(error), request_id=self._caller.request_id)
 
     async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole | None:
         recording, body = attempt.recording, outcome.body

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from lockstitch.gateway.deciding.asked import Asked
+from lockstitch.gateway.deciding.retrying import Shown
 from lockstitch.gateway.events import COMPLETED, CREATED, IN_PROGRESS, Heard, as_sse, peeked
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
@@ -27,8 +28,10 @@ _ECHOED = ("instructions", "metadata", "model", "parallel_tool_calls", "tool_cho
 
 async def warmed_up(
     world: World, caller: Caller, found: Prepared, upstream: Reached, stream: Stream
-) -> None:
-    """Give a response that says nothing, and write it down."""
+) -> str:
+    """Give a response that says nothing, and write it down: its id. Where an upstream had begun
+    with it the client is told only its end."""
+    begun = stream.shown is not Shown.NOTHING
     now = world.clock()
     response = f"{LOCAL_ID}{secrets.token_hex(16)}"
     note = AskedNote(
@@ -45,6 +48,8 @@ async def warmed_up(
     types = (CREATED, IN_PROGRESS, COMPLETED)
     for number, type_ in enumerate(types):
         ended = type_ == COMPLETED
+        if begun and not ended:
+            continue
         body = _response(found.asked, response, now, "completed" if ended else "in_progress")
         data = msgspec.json.encode({"type": type_, "sequence_number": number, "response": body})
         heard = Heard(peeked(data), data)
@@ -55,7 +60,7 @@ async def warmed_up(
                 await durable
         stream.begin(200, ())
         stream.show(as_sse(type_, data), (heard,))
-    stream.end()
+    return response
 
 
 def _response(asked: Asked, id: str, created: float, status: str) -> dict[str, Any]:

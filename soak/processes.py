@@ -133,7 +133,11 @@ class Upstream:
         ids = self._mint * 1000 + self._started
         arguments = ["-m", "soak.provider", str(self.port), str(ids), str(self._mint)]
         self.child = Child(arguments, self._log)
-        await answers(self.child, session, f"{self.url}/_emulator")
+        try:
+            await answers(self.child, session, f"{self.url}/_emulator")
+        except BaseException:
+            self.kill()  # the time was up: whoever goes on finds it started, or not
+            raise
 
     def kill(self) -> None:
         if self.child is not None:

@@ -9,7 +9,7 @@ from typing import Final, Literal, Self
 
 from aiohttp import WSCloseCode, web
 
-from lockstitch.gateway.wire.frames import LARGEST_REASON_BYTES, text_head
+from lockstitch.gateway.wire.frames import LARGEST_REASON_BYTES, text_frame
 from lockstitch.gateway.wire.outlet import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outlet
 
 LARGEST_MESSAGE_BYTES: Final = 64 * 1024 * 1024
@@ -73,7 +73,7 @@ class ClientSocket(Outlet):
         """Send a text frame, at once."""
         # RFC 6455, 5.5.1: "MUST NOT send any more data frames after sending a Close frame".
         if not self.ended and not self.socket.closed:
-            self.put(text_head(len(payload)) + payload)
+            self.put(text_frame(payload))
 
     async def close(self, code: int = WSCloseCode.OK, reason: str = "") -> None:
         """Say goodbye, and wait for the client to have heard it; not long."""

@@ -20,11 +20,11 @@ _long: Final = Struct("!BBQ").pack
 
 def text_frame(payload: bytes) -> bytes:
     """One text message, in one frame. That it is UTF-8 is the caller's word."""
-    return text_head(len(payload)) + payload
+    return _text_head(len(payload)) + payload
 
 
 @lru_cache(maxsize=4096)  # words of a model have few lengths
-def text_head(length: int) -> bytes:
+def _text_head(length: int) -> bytes:
     """What stands before a text message of so many bytes."""
     # "The minimal number of bytes MUST be used to encode the length."
     if length < 126:

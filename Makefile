@@ -20,7 +20,7 @@ examples: $(READY) ## Check the example sessions and show what is wrong with the
 	@echo "Try: $(BIN)/lockstitch mend --diff examples/codex-killed.jsonl"
 	@echo "     $(BIN)/lockstitch check --explain LS001"
 
-test: $(READY) ## The test suite
+test: $(READY) ## The test suite, the same each time; THOROUGH=1 for new examples, THOROUGH=9 for nine times as many
 	$(BIN)/pytest -n auto
 
 test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator, the gateway (downloads about 440 MB from npm, once)

@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstitch.sessions import lines as module
@@ -15,6 +15,9 @@ from lockstitch.sessions.lines import decoded, encoded, lines, problem_of
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 64))
+@example([b"\xef\xbb\xbf"], 1)
+@example([b"\xef\xbb\xbf{}", b"\xef\xbb\xbf"], 2)
+@example([b"\xef\xbb"], 1)
 def test_lines_joined_are_the_stream_again(parts, block):
     content = b"\n".join(parts)
     with pytest.MonkeyPatch.context() as patch:

@@ -70,16 +70,14 @@ class _Bounded(io.RawIOBase):
         self._stream = stream
         self._name = name
         self._run = 0
-        self._first = True
+        self._begun = False
+        self._ahead = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        block = self._stream.read(len(buffer))
-        if self._first:
-            self._first = False
-            block = block.removeprefix(BYTE_ORDER_MARK) or self._stream.read(len(buffer))
+        block = self._read(len(buffer))
         size = len(block)
         buffer[:size] = block
         newline = block.rfind(b"\n")
@@ -92,3 +90,13 @@ class _Bounded(io.RawIOBase):
                 "A session has one record a line; is this another kind of file?",
             )
         return size
+
+    def _read(self, most: int) -> bytes:
+        """What comes next, without a byte order mark, which a small buffer would see in parts."""
+        if not self._begun:
+            self._begun = True
+            self._ahead = self._stream.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
+        if self._ahead:
+            block, self._ahead = self._ahead[:most], self._ahead[most:]
+            return block
+        return self._stream.read(most)

@@ -124,7 +124,11 @@ def test_what_cannot_be_read_wins_over_what_was_found(folder):
     assert " 1 file could not be read. Mend with: " in out
 
 
-@pytest.mark.parametrize("nothing", [b"", b" \n\r\n", b"\xef\xbb\xbf", gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "nothing",
+    [b"", b" \n\r\n", b"\xef\xbb\xbf", gzip.compress(b"")],
+    ids=["no byte", "white space", "a mark", "nothing, compressed"],
+)
 def test_an_empty_file_in_a_folder_is_told_and_is_no_error(folder, nothing):
     (folder / "deep" / "nothing.jsonl").write_bytes(nothing)
     code, out, err = lockstitch("check", "deep")

@@ -55,6 +55,7 @@ clean: ## Remove what was built
 	rm -rf $(VENV) .codex-cli .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml
+	@echo "Installing what development needs into $(VENV), once: a few minutes, about 700 MB"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

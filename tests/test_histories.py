@@ -175,6 +175,35 @@ def test_what_is_no_list_is_refused_at_every_door_with_what_was_expected(door, w
 
 
 @pytest.mark.parametrize("door", [lockstitch.check, lockstitch.mend, lockstitch.trim])
+@pytest.mark.parametrize("name", ["input", "messages", "items"])
+def test_who_passes_a_whole_request_is_told_where_the_list_is(door, name):
+    with pytest.raises(lockstitch.NotAHistory, match=f"got dict. Pass the list in it.*'{name}'"):
+        door({"model": "m", name: [USER]})
+
+
+@pytest.mark.parametrize("door", [lockstitch.check, lockstitch.mend])
+@pytest.mark.parametrize(
+    ("evidence", "says"),
+    [
+        ({"call_1": "finished"}, r"evidence of call_1 is a str.*Evidence\(Outcome.FINISHED"),
+        ({"call_1": Outcome.FINISHED}, r"evidence of call_1 is a Outcome.*Evidence\("),
+        ({"call_1": Evidence("never started", "was not run")}, "Outcome.NEVER_STARTED"),
+        ({"call_1": Evidence(Outcome.FINISHED, "finished", {"a": 1})}, "text .* is a dict"),
+        (["call_1"], "evidence is a list.*by call id"),
+    ],
+    ids=["a word", "an outcome", "a word inside", "no text", "a list"],
+)
+def test_evidence_that_nobody_reads_is_refused_with_what_to_pass(door, evidence, says):
+    with pytest.raises(lockstitch.NotEvidence, match=says):
+        door([USER, call()], evidence=evidence)
+
+
+def test_a_policy_that_is_none_is_refused_with_what_to_pass():
+    with pytest.raises(lockstitch.UnknownPolicy, match=r"policy is a dict.*Policy\(keep"):
+        lockstitch.mend([USER, call()], policy={"keep": "last"})
+
+
+@pytest.mark.parametrize("door", [lockstitch.check, lockstitch.mend, lockstitch.trim])
 @pytest.mark.parametrize("wrong", [None, 5, "text", ["nested"], object()])
 def test_what_is_no_item_is_refused_at_every_door_with_its_position(door, wrong):
     with pytest.raises(lockstitch.NotAHistory, match="Item 1 is a"):

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         LockstitchError,
         NotAHistory,
         NotAnItem,
+        NotEvidence,
         UnknownDialect,
+        UnknownPolicy,
     )
     from lockstitch.core.findings import Finding
     from lockstitch.core.mending import Policy
@@ -43,10 +45,12 @@ __all__ = [
     "Mirror",
     "NotAHistory",
     "NotAnItem",
+    "NotEvidence",
     "Outcome",
     "Policy",
     "Runner",
     "UnknownDialect",
+    "UnknownPolicy",
     "check",
     "facts",
     "mend",
@@ -64,7 +68,9 @@ _HOMES = {
         "LockstitchError",
         "NotAHistory",
         "NotAnItem",
+        "NotEvidence",
         "UnknownDialect",
+        "UnknownPolicy",
     ),
     "lockstitch.core.findings": ("Finding",),
     "lockstitch.core.mending": ("Policy",),

@@ -11,11 +11,17 @@ from typing import Any, cast
 import msgspec
 
 from lockstitch.core import mending, trimming
-from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory
+from lockstitch.core.errors import (
+    CannotMend,
+    CannotTrim,
+    NotAHistory,
+    NotEvidence,
+    UnknownPolicy,
+)
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part
 from lockstitch.core.mending import Edit, Policy
-from lockstitch.core.outcomes import Evidence
+from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import by_name, detect
@@ -23,6 +29,9 @@ from lockstitch.dialects.rewriting import rewrite_all
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English and code, where the caller passes no counting function."""
+
+LISTS = ("input", "messages", "items")
+"""Where the body of a request, or a context, has its history."""
 
 
 class Mended(list[Any]):
@@ -49,6 +58,7 @@ def check(
     ``anchored``: the items are a delta behind `previous_response_id` or a conversation, where an
     output without its call is right. ``evidence``: what you know of calls, by call id."""
     history = _wires(_listed(items))
+    _know(evidence)
     return check_wires(_dialect(history, dialect), history, anchored=anchored, evidence=evidence)
 
 
@@ -66,6 +76,9 @@ def mend(
     nothing. Raises `CannotMend`, having changed nothing, if the result would not be whole."""
     originals = _listed(items)
     history = _wires(originals)
+    _know(evidence)
+    if not isinstance(policy, Policy | None):
+        raise UnknownPolicy(f"policy is a {_kind(policy)}. Pass a Policy: Policy(keep='last').")
     chosen = _dialect(history, dialect)
     mended = Mended()
     mended.edits = []
@@ -196,10 +209,45 @@ def _dialect(history: Sequence[Wire], name: str | None) -> Dialect:
 def _listed(items: object) -> list[Any]:
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise NotAHistory(
-            f"Expected a list of items or messages, got {type(items).__name__}. "
-            "For a file, use the command line: lockstitch check PATH."
+            f"Expected a list of items or messages, got {_kind(items)}. {_rather_than(items)}"
         )
     return list(items)
+
+
+def _rather_than(given: object) -> str:
+    """What to pass instead of something that is no history."""
+    if isinstance(given, str | bytes):
+        return "For a file, use the command line: lockstitch check PATH."
+    inside = [name for name in LISTS if isinstance(given, Mapping) and name in given]
+    return f"Pass the list in it, under {inside[0]!r}." if inside else "Pass the list itself."
+
+
+def _know(evidence: object) -> None:
+    """Refuse what the rest would misread: a plain word is not one of the three outcomes."""
+    if evidence is None:
+        return
+    if not isinstance(evidence, Mapping):
+        raise NotEvidence(f"evidence is a {_kind(evidence)}. Pass a dictionary, by call id.")
+    for call_id, known in evidence.items():
+        if not isinstance(known, Evidence):
+            raise NotEvidence(
+                f"The evidence of {call_id} is a {_kind(known)}. "
+                'Say it so: Evidence(Outcome.FINISHED, "finished", "what the tool gave back").'
+            )
+        if not isinstance(known.outcome, Outcome):
+            names = ", ".join(f"Outcome.{one.name}" for one in Outcome)
+            raise NotEvidence(
+                f"The outcome of {call_id} is a {_kind(known.outcome)}. Choose one of: {names}."
+            )
+        if not isinstance(known.text, str):
+            raise NotEvidence(
+                f"The text of the evidence of {call_id} is a {_kind(known.text)}. "
+                "Pass what the tool gave back as a str, such as JSON."
+            )
+
+
+def _kind(given: object) -> str:
+    return type(given).__name__
 
 
 def _wires(items: list[Any]) -> list[Wire]:
@@ -216,7 +264,7 @@ def _wire(item: Any, n: int) -> Wire:
     if isinstance(dumped, dict):
         return dumped
     raise NotAHistory(
-        f"Item {n} is a {type(item).__name__}. A history holds dictionaries, or objects of an SDK "
+        f"Item {n} is a {_kind(item)}. A history holds dictionaries, or objects of an SDK "
         "that have model_dump()."
     )
 

@@ -22,6 +22,16 @@ def test_help_is_printed(arguments):
     assert b"Usage: lockstitch" in ran.stdout + ran.stderr
 
 
+@pytest.mark.parametrize("group", [[], ["store"]])
+def test_what_a_command_does_fits_into_a_line_of_80_columns(group, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = lockstitch(*group, "--help")
+    _, _, commands = out.partition("Commands:\n")
+    assert commands.count("\n") >= 7
+    assert [line for line in commands.splitlines() if not line.endswith(".")] == []
+    assert "..." not in commands
+
+
 def test_the_version_is_printed():
     assert lockstitch("--version") == (0, f"lockstitch {__version__}\n", "")
 

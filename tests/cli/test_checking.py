@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockstitch.cli import checking
+from lockstitch.sessions.formats import HEAD_BYTES
 from tests.cli.commands import lockstitch, program
 from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
 from tests.sessions.written import CAPTURES, COMPRESSIONS, jsonl
@@ -113,13 +115,52 @@ def test_an_anchored_delta_is_checked_as_one(folder):
 
 
 def test_what_cannot_be_read_wins_over_what_was_found(folder):
-    (folder / "empty.jsonl").touch()
+    (folder / "windows.jsonl").write_bytes("{}".encode("utf-16"))
     code, out, err = lockstitch("check", ".")
     assert code == 2
     assert "broken.jsonl:3: LS001" in out
-    assert "empty.jsonl: is empty" in err
+    assert "windows.jsonl: is UTF-16" in err
     assert out.splitlines()[-1].startswith("Found ")
     assert " 1 file could not be read. Mend with: " in out
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [b"", b" \n\r\n", b"\xef\xbb\xbf", gzip.compress(b"")],
+    ids=["no byte", "white space", "a mark", "nothing, compressed"],
+)
+def test_an_empty_file_in_a_folder_is_told_and_is_no_error(folder, nothing):
+    (folder / "deep" / "nothing.jsonl").write_bytes(nothing)
+    code, out, err = lockstitch("check", "deep")
+    assert (code, out) == (0, "All clean: 1 file, 5 records.\n")
+    assert err == "lockstitch: deep/nothing.jsonl: is empty, and was passed over.\n"
+    files = json.loads(lockstitch("check", "deep", "--output", "json").out)["files"]
+    assert [file["path"] for file in files] == ["deep/er/whole.jsonl"]
+
+
+def test_an_empty_file_that_is_named_cannot_be_checked_and_not_be_mended(folder):
+    (folder / "nothing.jsonl").touch()
+    for command in ("check", "mend"):
+        code, _, err = lockstitch(command, "nothing.jsonl")
+        assert code == 2
+        assert "nothing.jsonl: is empty. There is nothing in it to check or to mend." in err
+
+
+def test_a_folder_of_empty_files_has_no_sessions(folder):
+    (folder / "hollow").mkdir()
+    (folder / "hollow" / "nothing.jsonl").touch()
+    code, _, err = lockstitch("check", "hollow")
+    assert code == 2
+    assert "hollow/nothing.jsonl: is empty" in err
+    assert "hollow: no session files found." in err
+
+
+def test_a_file_that_only_begins_with_nothing_is_read(folder):
+    """Codex's own padding, and ours, is spaces."""
+    (folder / "padded.jsonl").write_bytes(b" " * HEAD_BYTES + b"\n" + BROKEN)
+    code, out, _ = lockstitch("check", "padded.jsonl")
+    assert code == 1
+    assert "padded.jsonl:4: LS001 call_G1" in out
 
 
 def test_many_files_are_checked_by_several_processes(folder, monkeypatch):
@@ -127,6 +168,7 @@ def test_many_files_are_checked_by_several_processes(folder, monkeypatch):
     for n in range(12):
         shutil.copy("broken.jsonl", f"copy{n}.jsonl")
     (folder / "empty.jsonl").touch()
+    (folder / "windows.jsonl").write_bytes("{}".encode("utf-16"))
     alone = lockstitch("check", ".", "--jobs", "1")
     together = lockstitch("check", ".", "--jobs", "2")
     assert together == alone

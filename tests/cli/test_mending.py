@@ -154,6 +154,13 @@ def test_a_file_that_cannot_be_mended_is_left_alone(session):
     assert names(session) == ["s.jsonl"]
 
 
+def test_a_store_is_not_mended_and_its_password_not_shown():
+    code, out, err = lockstitch("mend", "store:postgresql://me:hunter2@host/database")
+    assert (code, out) == (2, "")
+    assert err.startswith("lockstitch: A store is not mended: it holds what happened. ")
+    assert "hunter2" not in err
+
+
 def test_a_folder_that_is_not_there_is_told_so(session):
     code, _, err = lockstitch("mend", "s.jsonl", "-o", "missing/out.jsonl")
     assert code == 2

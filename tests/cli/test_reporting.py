@@ -21,7 +21,7 @@ from tests.sessions.written import jsonl
 def broken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a,b.jsonl").write_bytes(jsonl(legacy([user(), call("100%\nsure")])))
-    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "windows.jsonl").write_bytes("{}".encode("utf-16"))
 
 
 def test_json_holds_everything(broken):
@@ -40,7 +40,7 @@ def test_json_holds_everything(broken):
         }
     ]
     assert (first["format"], first["records"], first["error"]) == ("codex", 3, None)
-    assert "is empty" in second["error"]
+    assert "is UTF-16" in second["error"]
     assert result["statistics"] == {"LS001": 1}
 
 

@@ -69,6 +69,11 @@ def test_a_recovered_output_is_given_whole():
     assert text.endswith("21 degrees")
 
 
+def test_a_recovered_call_without_a_text_is_not_said_to_have_given_an_empty_one():
+    text = settlement(Evidence(Outcome.FINISHED, "finished with exit code 0")).text
+    assert text.endswith("the call finished with exit code 0. No text of its output is on record.")
+
+
 def test_a_call_that_failed_is_said_to_have_failed():
     said = settlement(FAILED)
     assert (said.failed, said.exit_code) == (True, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -27,9 +28,20 @@ def logged(work, settings=None, hide=()):
     return stream.getvalue()
 
 
+def logged_to_a_terminal(work, settings=None):
+    reader, terminal = os.openpty()
+    with open(reader, "rb", buffering=0) as screen, open(terminal, "w") as stream:
+        logs.configure(settings or LogSettings(), stream=stream)
+        work()
+        return screen.read(LONGEST_LINE).decode()
+
+
 def lines(work, **options):
     return [json.loads(line) for line in logged(work, **options).splitlines()]
 
+
+LONGEST_LINE = 4096
+"""More than any of these; a terminal keeps as much before it is read."""
 
 ENDED = RequestEnded(
     request_id="req_1",
@@ -85,6 +97,23 @@ def test_text_for_people():
     said = logged(lambda: logs.request_ended(ENDED), LogSettings(format="text"))
     assert "info request  request_id=req_1 method=POST path=/v1/responses status=200" in said
     assert "notes=replayed,retried" in said
+
+
+def test_on_a_terminal_lines_are_for_people_and_elsewhere_for_programs(tmp_path):
+    said = logged_to_a_terminal(lambda: logs.happened("draining", seconds=30.0))
+    assert said.endswith(" info draining  seconds=30.0\r\n")
+    chosen = logged_to_a_terminal(lambda: logs.happened("x"), LogSettings(format="json"))
+    assert json.loads(chosen)["event"] == "x"
+    with (tmp_path / "log").open("w") as file:
+        logs.configure(LogSettings(), stream=file)
+        logs.happened("x")
+    assert json.loads((tmp_path / "log").read_text())["event"] == "x"
+
+
+def test_what_an_error_says_moves_no_cursor():
+    said = logged_to_a_terminal(lambda: logs.went_wrong("oops", ValueError("a\x1b[2Jb\n2026 fake")))
+    assert "\x1b" not in said
+    assert "    ValueError: a\\x1b[2Jb\r\n    2026 fake\r\n" in said
 
 
 def test_a_text_from_outside_does_not_look_like_a_line():

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from itertools import count
 
 import pytest
+from openai import AsyncOpenAI
 
 from lockstitch.emulator import Settings, VirtualClock
 from lockstitch.emulator.faults import FAULTS
-from lockstitch.runner import Budget, OutOfBudget, ProviderRefused, Retrying, backoff
+from lockstitch.runner import Budget, OutOfBudget, ProviderRefused, Retrying, Runner, backoff
 from tests.runner.stage import MODES, THREAD, TRANSPORTS, of, played, staged, text_of, within
 from tests.runner.stage_three import (
     FINAL,
@@ -288,6 +290,27 @@ def test_no_provider_makes_a_turn_wait_for_ever():
             events = await weathers(stage, f"status code=429 retry_after=3600 {CREATE}")
             (retrying,) = of(Retrying, events)
             assert retrying.delay_seconds == backoff.LONGEST_DELAY_SECONDS
+
+    within(run)
+
+
+def test_a_provider_that_is_not_there_is_not_said_to_be_busy():
+    async def run():
+        with socket.socket() as held:  # so that nobody listens there
+            held.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+            async with (
+                AsyncOpenAI(base_url=url, api_key="any") as client,
+                Runner(
+                    client=client, model="m", store="memory:", budget=Budget(attempts=2)
+                ) as runner,
+            ):
+                turn = runner.turn("t", "Hello.")
+                retrying = await anext(turn)
+                assert isinstance(retrying, Retrying)
+                assert retrying.reason.startswith("not taken: The connection failed")
+                with pytest.raises(OutOfBudget, match="after 2 attempts"):
+                    await anext(turn)
 
     within(run)
 

@@ -402,6 +402,23 @@ def test_a_filter_that_breaks_a_pair_is_refused_before_anything_is_sent():
     within(run)
 
 
+def test_a_filter_that_gives_no_list_back_is_refused_before_anything_is_sent():
+    def changes_in_place(items):
+        items[:] = [item for item in items if item.get("type") != "function_call_output"]
+
+    def gives_one_at_a_time(items):
+        yield from items
+
+    async def run():
+        for rewrite in (changes_in_place, gives_one_at_a_time):
+            async with staged() as stage:
+                with pytest.raises(CannotContinue, match=r"input filter gave back .*Return the"):
+                    await played(stage.runner(add, input_filter=rewrite).turn(THREAD, "Go."))
+                assert stage.sent() == []
+
+    within(run)
+
+
 def test_the_mode_may_be_another_one_in_every_turn():
     modes = ("previous_response_id", "conversation", "full", "conversation", "previous_response_id")
 

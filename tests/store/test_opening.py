@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 
@@ -83,12 +84,12 @@ def test_memory_is_a_store_of_its_own_each_time():
     "url",
     [
         "",
-        "store.db",
         "mysql://me:hunter2@host/database",
         "sqlite:store.db",
         "sqlite://store.db",
         "sqlite:///",
         "me:hunter2@host",
+        "host=database password=hunter2",
     ],
 )
 def test_any_other_url_is_refused_with_the_forms_and_without_its_password(url):
@@ -98,6 +99,15 @@ def test_any_other_url_is_refused_with_the_forms_and_without_its_password(url):
         assert "sqlite:///relative/path.db" in str(refused.value)
         assert "postgresql://user@host/database" in str(refused.value)
         assert "hunter2" not in str(refused.value)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("path", ["agent.db", "/var/lib/agent.db", "../two-words.sqlite3"])
+def test_who_names_a_file_is_told_its_url(path):
+    async def check():
+        with pytest.raises(UnknownStore, match=re.escape(f"A file is sqlite:///{path};")):
+            await open_store(path)
 
     asyncio.run(check())
 

@@ -92,7 +92,7 @@ def check(
         int | None, typer.Option(min=1, help="Processes for many files; default: all cores.")
     ] = None,
 ) -> None:
-    """Find what is wrong with session files: broken pairs, torn lines, lost headers.
+    """Find broken pairs, torn lines and lost headers in session files.
 
     Exit code 0: clean, 1: something was found, 2: something could not be read."""
     if explain is not None:
@@ -154,7 +154,7 @@ def mend(
     dialect: Dialect = None,
     anchored: Anchored = False,
 ) -> None:
-    """Repair a session file so that it can be resumed; say what was done and why.
+    """Repair a session file so that it can be resumed. Says what was done and why.
 
     Exit code 0: it is whole now (or was), 1: something is left, 2: it could not be done."""
     from lockstitch.cli.mending import Options, run
@@ -225,10 +225,10 @@ def emulate(
     ] = 60.0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
-    """Be a strict OpenAI-compatible provider on loopback that breaks on command.
+    """Be a strict provider on loopback that breaks on command.
 
-    Speaks Responses (HTTP, SSE, WebSocket), Conversations, Realtime, Chat Completions and
-    Anthropic Messages. Ctrl-C stops it and tells what happened."""
+    Speaks OpenAI's Responses (HTTP, SSE, WebSocket), Conversations, Realtime and Chat Completions,
+    and Anthropic's Messages. Ctrl-C stops it and tells what happened."""
     from lockstitch.cli.emulating import Options, list_faults, run
 
     if faults:

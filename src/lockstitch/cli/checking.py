@@ -18,7 +18,7 @@ from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
 from lockstitch.cli.reporting import FileReport, Row
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.rules import RULES
-from lockstitch.sessions.errors import CannotRead, NotASession
+from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source, standard_input
 
@@ -63,6 +63,10 @@ def run(paths: list[str], options: Options) -> int:
         reports += _check_all(targets, options)
     for store in stores:
         reports += _check_store(store, options)
+    for report in reports:
+        if report.empty:
+            path = reporting.printable(report.path)
+            print(f"lockstitch: {path}: is empty, and was passed over.", file=sys.stderr)
     shown = [report for report in reports if not report.skipped]
     reporting.PRINTERS[options.output](shown, options.statistics)
     if not shown and stores:
@@ -177,7 +181,7 @@ def _check_one(target: _Target, options: Options) -> FileReport:
     except NotASession as error:
         if target.named:
             return FileReport(path=target.name, error=str(error))
-        return FileReport(path=target.name, skipped=True)
+        return FileReport(path=target.name, skipped=True, empty=isinstance(error, EmptyFile))
     except (CannotRead, LockstitchError) as error:
         return FileReport(path=target.name, error=str(error))
     except RecursionError:

@@ -14,6 +14,7 @@ from typing import TextIO
 from lockstitch.cli.app import CLEAN, FINDINGS
 from lockstitch.cli.places import STANDARD_OUTPUT, Kind, Place, place, prepared, writing_into
 from lockstitch.cli.reporting import printable, styled
+from lockstitch.core.errors import LockstitchError
 from lockstitch.core.mending import Policy
 from lockstitch.sessions.errors import CannotWrite
 from lockstitch.sessions.files import Mending, backup_path, mended, put_in_place
@@ -44,6 +45,11 @@ class Options:
 
 def run(given: str, options: Options) -> int:
     """Mend and report; the exit code."""
+    if given.startswith("store:"):  # its URL may hold a password
+        raise LockstitchError(
+            "A store is not mended: it holds what happened. The next turn of a thread settles the"
+            " calls that are open in it. Name a file."
+        )
     piped = given == "-"
     with ExitStack() as stack:
         source = stack.enter_context(standard_input()) if piped else Source(Path(given), name=given)

@@ -61,6 +61,9 @@ class FileReport:
     rows: list[Row] = field(default_factory=list)
     error: str = ""
     skipped: bool = False
+    """It is no session, and nobody named it."""
+    empty: bool = False
+    """There is nothing in it. That is no error among others, and yet it may have been a session."""
 
 
 def printable(text: str) -> str:
@@ -118,7 +121,7 @@ def print_json(reports: list[FileReport], statistics: bool) -> None:
     files = []
     for report in reports:
         shown = asdict(report)
-        del shown["skipped"]
+        del shown["skipped"], shown["empty"]
         shown["findings"] = shown.pop("rows")
         shown["error"] = report.error or None
         files.append(shown)

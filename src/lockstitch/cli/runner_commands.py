@@ -58,12 +58,12 @@ def chat(
         ),
     ] = None,
 ) -> None:
-    """Talk to a model that can read and write files here and run commands, if you let it.
+    """Talk to a model that works in this folder, if you let it.
 
-    Kill it whenever you like: run it again with the same THREAD, and it goes on. The key is
-    OPENAI_API_KEY; without a key and a base URL it talks to an emulator. Input that is no terminal
-    is read as one message, or one answer, in each line. Ctrl-C stops a turn, and once more, the
-    chat."""
+    It can read files, and asks before it writes one or runs a command. Kill it whenever you like:
+    run it again with the same THREAD, and it goes on. The key is OPENAI_API_KEY; without a key and
+    a base URL it talks to an emulator. Input that is no terminal is read as one message, or one
+    answer, in each line. Ctrl-C stops a turn, and once more, the chat."""
     if base_url is not None and not _is_address(base_url):
         raise typer.BadParameter(
             "--base-url (OPENAI_BASE_URL) must begin with http:// or https:// and a host, such as"
@@ -97,7 +97,7 @@ def demo(
     ] = None,
     output: Said = Output.text,
 ) -> None:
-    """Play the founding cases without Lockstitch and with it, with the same script and fault.
+    """Play the founding cases, without Lockstitch and with it. Script and faults are the same.
 
     Exit code 0: Lockstitch held and the other failed, 1: it was not so, 2: it could not be
     played."""

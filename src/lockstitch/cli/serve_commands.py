@@ -53,7 +53,7 @@ def serve(
         typer.Option(min=1, max=256, help="Processes; default: 1.", show_default=False),
     ] = None,
 ) -> None:
-    """Stand between clients and providers, and keep conversations whole.
+    """Stand between clients and providers; keep conversations whole.
 
     The key of the provider is OPENAI_API_KEY; without a key and an address an emulator is the
     provider. SIGTERM and Ctrl-C let what runs finish, and a second one stops at once. SIGHUP, and a

@@ -11,7 +11,7 @@ import typer
 
 store = typer.Typer(
     name="store",
-    help="Look after a store: what it holds, export, import, deletion, keys.",
+    help="Look after a store: its size, export, import, deletion, keys.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -47,7 +47,7 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")] = False,
 ) -> None:
-    """Write all that a store holds as JSONL, in plain text, also if the store is encrypted."""
+    """Write all that a store holds as JSONL. It is plain text, also of an encrypted store."""
     from lockstitch.cli import storing
 
     raise typer.Exit(storing.export(url, file, tuple(conversation or ()), force=force))
@@ -125,7 +125,7 @@ def rotate(
     ] = False,
     output: Said = Output.text,
 ) -> None:
-    """Seal every record with the first of the keys, and encrypt those that are plain.
+    """Seal every record with the first of the keys. Those that are plain are encrypted.
 
     The keys are those of LOCKSTITCH_STORE_KEY_FILE or LOCKSTITCH_STORE_KEY, one in each line: the
     new one first, behind it those that were used before."""

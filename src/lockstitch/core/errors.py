@@ -22,6 +22,10 @@ class UnknownPolicy(LockstitchError):
     """The caller asked for a way of mending that does not exist."""
 
 
+class NotEvidence(LockstitchError):
+    """The caller said what is known of a call in a form that nobody reads."""
+
+
 class CannotMend(LockstitchError):
     """Mending did not reach a history that checks clean; nothing was changed."""
 

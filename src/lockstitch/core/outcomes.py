@@ -54,6 +54,8 @@ UNKNOWN_TEXT = (
 )
 NEVER_STARTED_TEXT = f"{MARK} Never started. The call was made and was not run; it had no effect."
 
+NO_TEXT = "No text of its output is on record."
+
 
 def settlement(evidence: Evidence | None) -> Settlement:
     """What to say of a call, given what is known of it."""
@@ -64,7 +66,8 @@ def settlement(evidence: Evidence | None) -> Settlement:
         more = f" {evidence.text}" if evidence.text else ""
         return Settlement(Outcome.NEVER_STARTED, NEVER_STARTED_TEXT + more)
     head = f"{MARK} Recovered from what is on record: the call {evidence.summary}."
-    text = f"{head}\nOutput:\n{evidence.text}"
+    # Whether it gave nothing back, or nobody wrote down what, the evidence does not tell.
+    text = f"{head}\nOutput:\n{evidence.text}" if evidence.text else f"{head} {NO_TEXT}"
     return Settlement(Outcome.FINISHED, text, evidence.failed, evidence.exit_code)
 
 

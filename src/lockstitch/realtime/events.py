@@ -17,7 +17,7 @@ class Reconnecting(Struct, frozen=True):
 
     reason: str
     attempt: int
-    """How many connections in a row came to nothing; 0 if it is renewed."""
+    """Which try in a row this begins, from 1; 0 if it is renewed."""
     delay_seconds: float
     response_lost: bool = False
     """Was a response being generated?"""

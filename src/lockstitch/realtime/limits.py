@@ -25,7 +25,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     goes on. Speech is generated faster than it is spoken: one that goes on for longer has most
     likely ended without a word."""
     attempts: int = 6
-    """Connections in a row that came to nothing, before the session is given up."""
+    """How often in a row it is tried again, behind a connection that was lost or could not be had,
+    before the session is given up."""
     steady_seconds: float = 10.0
     """A connection that lived this long did not come to nothing."""
     renew_after_seconds: float = 55 * 60.0

@@ -169,12 +169,17 @@ class Lines:
             return
         delay = self._attempts.next(fate, retry_after)
         if delay is None:
-            raise CannotConnect(
-                f"No connection could be had, or kept ({reason}); attempts in a row: "
-                f"{self._attempts.failures}. The thread is whole: open it again later."
-            )
+            raise CannotConnect(self._given_up(reason, fate))
         self._around.tell(Reconnecting(reason, self._attempts.failures, delay, response))
         await asyncio.sleep(delay)
+
+    def _given_up(self, reason: str, fate: Fate) -> str:
+        if fate is Fate.REFUSED:  # the reason says what to change
+            return f"No connection can be had. {reason} The thread is whole."
+        return (
+            f"No connection could be had, or kept ({reason}); tried again in a row: "
+            f"{self._attempts.failures - 1}. The thread is whole: open it again later."
+        )
 
     async def _one(self) -> Line:
         """One line to its end. Raises what keeps it from being opened, and any failure of ours."""

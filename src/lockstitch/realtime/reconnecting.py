@@ -23,7 +23,7 @@ class Attempts:
         self.failures = 0
 
     def __repr__(self) -> str:
-        return f"<Attempts {self.failures} of {self._patience.attempts} failed>"
+        return f"<Attempts {self.failures} failed, given up behind {self._patience.attempts}>"
 
     def lived(self, seconds: float) -> None:
         """A connection had the whole context for so long, and was lost then."""

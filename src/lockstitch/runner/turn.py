@@ -39,7 +39,7 @@ from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, Upstrea
 
 Wire = Mapping[str, Any]
 InputFilter = Callable[[list[dict[str, Any]]], Sequence[Wire] | Awaitable[Sequence[Wire]]]
-"""Rewrites what a request sends. It may not part a call from its output."""
+"""Rewrites what a request sends: returns all of it. It may not part a call from its output."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -174,8 +174,15 @@ class Turn:
     async def _filtered(self, items: list[dict[str, Any]]) -> Sequence[Wire] | None:
         if self._setting.input_filter is None:
             return None
-        given = self._setting.input_filter(items)
-        return await given if inspect.isawaitable(given) else given
+        filtered = self._setting.input_filter(items)
+        given = await filtered if inspect.isawaitable(filtered) else filtered
+        # Whoever changes the list in place and returns nothing would send what nobody has proven.
+        if not isinstance(given, Sequence):
+            raise CannotContinue(
+                f"The input filter gave back a {type(given).__name__}, and not a list. Return the"
+                " items to send, also if none is changed."
+            )
+        return given
 
     async def _listed(self, plan: ReadBack) -> list[dict[str, Any]] | None:
         try:

@@ -22,5 +22,9 @@ class NotASession(CannotRead):
     """A file can be read, and is something else. In a folder such files are passed over."""
 
 
+class EmptyFile(NotASession):
+    """There is nothing in a file: a session that was never begun, or one that was lost."""
+
+
 class CannotWrite(LockstitchError):
     """A mended copy could not be written; nothing was changed."""

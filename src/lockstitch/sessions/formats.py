@@ -12,7 +12,7 @@ from lockstitch.sessions.claude_code import ClaudeTranscript
 from lockstitch.sessions.codex import CodexRollout
 from lockstitch.sessions.codex_records import RECORD_TYPES
 from lockstitch.sessions.documents import JsonDocument, elements
-from lockstitch.sessions.errors import CannotRead, NotASession
+from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
 from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
 from lockstitch.sessions.model import Format
 from lockstitch.sessions.plain_lines import PlainLines
@@ -61,8 +61,8 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
 
 def _refuse(head: bytes, name: str) -> None:
     """What cannot be a session at all."""
-    if not head.strip():
-        raise CannotRead(name, "is empty.", "There is nothing in it to check or to mend.")
+    if len(head) < HEAD_BYTES and not head.removeprefix(BYTE_ORDER_MARK).strip():
+        raise EmptyFile(name, "is empty.", "There is nothing in it to check or to mend.")
     for mark, encoding in _OTHER_ENCODINGS.items():
         if head.startswith(mark):
             raise CannotRead(name, f"is {encoding}.", "Convert it to UTF-8 first.")

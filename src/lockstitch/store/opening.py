@@ -4,6 +4,7 @@ What a URL may look like is the table at the end; the keys of an encrypted store
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
 from pathlib import Path
@@ -138,7 +139,16 @@ def _opener(url: str) -> _Opener:
     return _OPENERS[scheme]
 
 
+_PATH: Final = re.compile(r"[\w./-]+")
+"""What can only be the path of a file: nothing in it can part a password from a name."""
+
+
 def _unknown(url: str) -> UnknownStore:
+    if _PATH.fullmatch(url):
+        return UnknownStore(
+            f"{url} is no URL of a store. A file is sqlite:///{url}; other forms are:"
+            f" {', '.join(FORMS[1:])}"
+        )
     # A URL may hold a password, so it is not shown; its scheme cannot.
     scheme, colon, _ = url.partition(":")
     named = f"{scheme}:…" if colon and scheme.isalnum() else "This"

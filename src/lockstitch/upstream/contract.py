@@ -68,8 +68,8 @@ class Fate(Enum):
 
     REFUSED = "refused"
     """The provider will not take it, now or later: 400, 401, 403, 404, 422."""
-    BUSY = "busy"
-    """It was not taken; try again later: 429, 503, and the like, before anything was heard."""
+    BUSY = "not taken"
+    """Try again later: no connection, 429, 503 and the like, before anything was heard."""
     LOST = "lost"
     """Nobody knows: the connection broke, no answer came in time, 500, 502, 504."""
     ANCHOR_LOST = "anchor lost"

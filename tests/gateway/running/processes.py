@@ -109,13 +109,22 @@ def heard(connection):
 
 
 @contextmanager
-def started(tmp_path, text="", gateway="StandIn", **server):
-    """A process that may or may not come to serve."""
+def started(tmp_path, text="", gateway="StandIn", upstream=None, **server):
+    """A process that may or may not come to serve. Its upstream takes connections, and says
+    nothing, unless another one is named."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = upstream or f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with _process(tmp_path, text, gateway, url, server) as one:
+            yield one
+
+
+@contextmanager
+def _process(tmp_path, text, gateway, url, server):
     file = tmp_path / "gateway.toml"
     settings = {"port": 0, "drain_seconds": 3} | server
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     store = "" if "store =" in text else f'store = "sqlite:///{tmp_path}/gateway.db"\n'
-    upstream = '[[upstreams]]\nname = "a"\nurl = "http://h/v1"\nkey_env = "KEY"\n'
+    upstream = f'[[upstreams]]\nname = "a"\nurl = "{url}"\nkey_env = "KEY"\n'
     file.write_text(store + text + "\n[server]\n" + "\n".join(lines) + "\n" + upstream)
     serving = Serving(file, gateway, tmp_path / "log")
     try:
@@ -129,9 +138,9 @@ def started(tmp_path, text="", gateway="StandIn", **server):
 
 
 @contextmanager
-def serving(tmp_path, text="", gateway="StandIn", **server):
+def serving(tmp_path, text="", gateway="StandIn", upstream=None, **server):
     """A process that serves."""
-    with started(tmp_path, text, gateway, **server) as one:
+    with started(tmp_path, text, gateway, upstream, **server) as one:
         yield one.begin()
 
 

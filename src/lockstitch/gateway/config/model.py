@@ -172,7 +172,8 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """What is logged, and how."""
 
     level: Level = "info"
-    format: LogFormat = "json"
+    format: LogFormat | None = None
+    """None: text for people on a terminal, JSON for programs elsewhere."""
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True):

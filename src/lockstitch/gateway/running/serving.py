@@ -12,6 +12,7 @@ from lockstitch.gateway.config.model import Config
 from lockstitch.gateway.running.attending import attend, opened_store
 from lockstitch.gateway.running.contract import GATEWAY, CannotServe
 from lockstitch.gateway.running.directing import directed
+from lockstitch.gateway.running.first_look import first_look
 from lockstitch.gateway.running.reloading import CHECK_SECONDS, Load, Reloading
 from lockstitch.gateway.running.sockets import bound, close, port_of
 from lockstitch.gateway.running.tls import tls_context
@@ -42,18 +43,22 @@ async def serve(
     try:
         config = _with_port(config, port_of(sockets[0]))
         reloading = None if load is None else Reloading(config, load)
-        async with directed(reloading, seconds=check_seconds) as orders:
+        async with (
+            directed(reloading, seconds=check_seconds) as orders,
+            first_look(config.upstreams) as look,
+        ):
+
+            def serves() -> None:
+                ready(config)
+                look()
+
             if workers == 1:
-                return await attend(
-                    config, sockets[0], orders, gateway=gateway, ready=lambda: ready(config)
-                )
+                return await attend(config, sockets[0], orders, gateway=gateway, ready=serves)
             await _try_store(config)
             # Imported here: one process needs no part of it.
             from lockstitch.gateway.running.supervising import supervise  # noqa: PLC0415
 
-            return await supervise(
-                config, sockets, orders, gateway=gateway, ready=lambda: ready(config)
-            )
+            return await supervise(config, sockets, orders, gateway=gateway, ready=serves)
     finally:
         for one in sockets:
             close(one)

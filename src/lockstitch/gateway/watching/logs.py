@@ -1,4 +1,5 @@
-"""What the gateway says about itself: one JSON line for each event, to standard error.
+"""What the gateway says about itself, to standard error: one line for each event, as JSON, or for
+people on a terminal.
 
 Never bodies, keys or headers. Whatever looks like a key is hidden at the very end all the same."""
 
@@ -13,7 +14,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from lockstitch.gateway.config.model import LogSettings
+from lockstitch.gateway.config.model import LogFormat, LogSettings
 from lockstitch.gateway.config.secrets import redactor
 
 _LEVELS: Final = {
@@ -58,7 +59,7 @@ def configure(
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         structlog.processors.format_exc_info,
         _Hiding(hide),
-        _line_of_json if settings.format == "json" else _line_of_text,
+        _WRITERS[settings.format or _format_for(stream or sys.stderr)],
     ]
     # Its only word is a warning with all subprotocols that a client offers, and one may be a key.
     logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
@@ -70,6 +71,10 @@ def configure(
         logger_factory=lambda *_: _Lines(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _format_for(stream: TextIO | None) -> LogFormat:
+    return "text" if stream is not None and stream.isatty() else "json"
 
 
 def request_ended(ended: RequestEnded) -> None:
@@ -179,7 +184,21 @@ def _line_of_text(logger: Any, method: str, line: MutableMapping[str, Any]) -> s
     head = " ".join(str(line.pop(name, "")) for name in ("time", "level", "event"))
     trace = line.pop("exception", None)
     facts = " ".join(f"{name}={_word(fact)}" for name, fact in line.items())
-    return f"{head}  {facts}".rstrip() + (f"\n{trace}" if trace else "")
+    return "\n".join([f"{head}  {facts}".rstrip(), *_indented(trace)])
+
+
+def _indented(trace: str | None) -> list[str]:
+    # What an error says may come from outside, too, and moves no cursor on a terminal.
+    lines = [] if trace is None else trace.split("\n")
+    return [
+        "    " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in one) for one in lines
+    ]
+
+
+_WRITERS: Final[dict[LogFormat, Callable[[Any, str, MutableMapping[str, Any]], str]]] = {
+    "json": _line_of_json,
+    "text": _line_of_text,
+}
 
 
 def _word(fact: object) -> str:

@@ -78,6 +78,10 @@ class HttpLines:
         # From here on nothing waits: what is taken is asked.
         return connection.ask(asking.method, head, asking.body, hearing)
 
+    async def connect(self) -> None:
+        """Open a connection, and keep it for whoever asks next. Raises `LineFailure`."""
+        self.freed(await self._connection(), reusable=True)
+
     async def close(self) -> None:
         """Close every connection. Lines under way break."""
         self._closed = True

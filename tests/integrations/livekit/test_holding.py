@@ -43,6 +43,24 @@ def test_of_a_push_that_has_waited_nobody_knows_what_came_when():
     assert holdings.stays == {"t0": Stay(1, 2), "t1": Stay(1, 2)}
 
 
+def test_what_livekit_wrote_into_a_context_that_waited_was_not_in_its_copies():
+    holdings = Holdings()
+    summary = llm.ChatMessage(id="summary", role="assistant", content=["They greeted."])
+    mine = talk("So?").items[0]
+    holdings.take(holdings.read([summary]), there=(), waited=False)
+    # A context without the summary is pushed, and waits; then the provider tells of the summary.
+    holdings.take(holdings.read([mine, summary.model_copy()]), there={"summary"}, waited=True)
+    assert "summary" not in seen(["t0"], holdings.stays)
+
+
+def test_what_a_context_had_before_it_waited_was_in_its_copies():
+    holdings = Holdings()
+    user, mine = talk("Hi.", "So?").items
+    holdings.look([user])
+    holdings.take(holdings.read([user, mine]), there={"t0"}, waited=True)
+    assert "t0" in seen(["t1"], holdings.stays)
+
+
 def test_a_place_that_is_kept_for_words_is_not_held():
     holdings = Holdings()
     holdings.look([placeholder("m"), llm.ChatMessage(id="n", role="user", content=[""])])

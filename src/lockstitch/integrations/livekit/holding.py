@@ -70,10 +70,15 @@ class Holdings:
 
         ``there``: names of the items that the provider has. What nobody else can have put into
         the agent's context came with this push; all else since the last look. If the push has
-        ``waited``, nobody knows what came when."""
+        ``waited``, nobody knows what came when: LiveKit has gone on writing into it, also what
+        the agent's context had held before, and this one did not."""
         self._looks += 1
         self._last = self.reader.items(readings)
         by = 2 * self._looks
+        if waited:
+            for one in readings:
+                if not self.has(one.item):
+                    self._stays.pop(one.name, None)
         self._keep(readings, Stay(by - 1, by), None if waited else Stay(by, by), there)
 
     def _keep(

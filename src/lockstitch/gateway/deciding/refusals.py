@@ -116,6 +116,10 @@ def not_a_request(error: NotARequest) -> Refusal:
     return Refusal(status=400, message=str(error), param=error.param, code=error.code)
 
 
+def unreadable(why: str) -> Refusal:
+    return Refusal(status=400, message=f"The request cannot be read: {why}.")
+
+
 def response_not_found(response: str) -> Refusal:
     return Refusal(status=404, message=f"Response with id '{response}' not found.")
 

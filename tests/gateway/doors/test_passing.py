@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import pytest
 from aiohttp import WSMsgType, web
@@ -271,5 +272,22 @@ def test_a_client_that_goes_away_before_an_answer_leaves_nothing_behind():
         go.set()
         await until(lambda: gw.gateway._open == 0)
         assert open_files() <= before + 3
+
+    served(work)
+
+
+@pytest.mark.parametrize(
+    ("coding", "unpacked"), [("gzip", True), ("x-gzip", False), ("gzip, aws-chunked", False)]
+)
+def test_a_body_is_said_to_be_packed_as_long_as_it_is(coding, unpacked):
+    async def work(up, gw):
+        up.then(saying(b"{}"))
+        sent = gzip.compress(b"what is sent")
+        named = {"content-encoding": coding}
+        async with gw.client.post(gw.url + "/files", data=sent, headers=named) as told:
+            assert told.status == 200
+        (asked,) = up.asked
+        assert asked.body == (b"what is sent" if unpacked else sent)
+        assert asked.request.headers.get("content-encoding") == (None if unpacked else coding)
 
     served(work)

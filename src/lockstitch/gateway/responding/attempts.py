@@ -32,7 +32,7 @@ from lockstitch.gateway.events import (
     with_response,
 )
 from lockstitch.gateway.keeping.recordings import Recording
-from lockstitch.gateway.lines import Headers, LineFailure, first
+from lockstitch.gateway.lines import Headers, LineFailure, is_event_stream
 from lockstitch.gateway.responding.passing import Collected, Whole
 from lockstitch.gateway.showing.streams import Stream
 from lockstitch.upstream.said import Said, said_in, said_in_frame
@@ -117,8 +117,7 @@ class Attempt:
     def begun(self, status: int, headers: Headers) -> None:
         self.begins = asyncio.get_running_loop().time()
         self._status, self.headers = status, headers
-        kind = first(headers, "content-type") or ""
-        if status != 200 or not kind.startswith("text/event-stream"):
+        if status != 200 or not is_event_stream(headers):
             self._told = Collected(status, headers)
 
     def heard(self, data: bytes) -> None:

@@ -20,15 +20,20 @@ from tests.gateway.building import (
     WRITES,
     both,
     call,
+    encoded,
     error_body,
+    events_in,
     keys,
     message,
     next_end,
     open_files,
     output,
+    raw,
     refusing,
+    response,
     run,
     saying,
+    sse,
     streaming,
     told_by,
     until,
@@ -801,5 +806,71 @@ def test_no_spelling_of_the_path_leads_past_the_gateway(path):
             await asyncio.sleep(0.1)
             assert len(up.asked) == asked
             writer.close()
+
+    run(main())
+
+
+# --- an upstream that does not stream ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", [None, "a"])
+def test_a_response_that_came_whole_is_told_in_events_kept_and_gone_on_from(lane):
+    named = {} if lane is None else {"stream_id": lane}
+
+    async def main():
+        async with both() as (up, gw):
+            await work(up, gw)
+
+    async def work(up, gw):
+        whole = encoded(response("resp_1", call(), message("hi")))
+        up.then(raw(whole, kind="application/json"))
+        ws = await gw.socket()
+        await ws.send_json(create(input="x", **named))
+        told = await frames(ws, 4)
+        assert [event["type"] for event in told] == [
+            "response.created",
+            "response.output_item.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+        assert {event.get("stream_id") for event in told} == {lane}
+        url = gw.url + "/responses/resp_1?stream=true&starting_after=1"
+        async with gw.client.get(url) as again:
+            rest = events_in(await again.read())
+        assert [event["sequence_number"] for event in rest] == [2, 3]
+        up.then(refusing(NOT_FOUND, 404), raw(sse(told_by("resp_2", message("on")))))
+        asked = {"previous_response_id": "resp_1", "input": [output()]}
+        await ws.send_json(create(**asked, **named))
+        assert (await next_end(ws))["response"]["id"] == "resp_2"
+        sent = up.asked[-1].json["input"]
+        kinds = [item.get("type") for item in sent[1:]]
+        assert kinds == ["function_call", "message", "function_call_output"]
+        await ws.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b"<html>", "text/html", "neither a stream"),
+        (b'{"id":"resp_1","status":"queued"}', "application/json", "neither a stream"),
+        (b'{"error":{"message":"too long","code":"x"}}', "application/json", "too long"),
+    ],
+)
+def test_what_is_neither_a_stream_nor_a_response_is_an_error_with_words(body, kind, words):
+    async def main():
+        async with both() as (up, gw):
+            await work(up, gw)
+
+    async def work(up, gw):
+        up.then(raw(body, kind=kind))
+        ws = await gw.socket()
+        await ws.send_json(create(input="x"))
+        (told,) = await frames(ws, 1)
+        assert (told["type"], told["status"]) == ("error", 502)
+        assert words in told["error"]["message"]
+        assert len(up.asked) == 1
+        await ws.close()
 
     run(main())

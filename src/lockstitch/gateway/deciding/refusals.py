@@ -234,6 +234,18 @@ def unreachable(upstream: str, failure: LineFailure, *, again: bool = True) -> R
     )
 
 
+def no_stream(upstream: str) -> Refusal:
+    """It has answered, and not with what was asked for."""
+    return Refusal(
+        status=502,
+        message=f"The upstream {upstream!r} answered with something that is neither a stream of "
+        "events nor a response. Look whether its url is that of its API.",
+        type="server_error",
+        code="upstream_no_stream",
+        again=False,
+    )
+
+
 def journal_unavailable(retry_after: float = 1.0, *, asked: bool = False) -> Refusal:
     """Before anything was sent. ``asked``: an upstream has done what was asked for, and doing it
     once more changes nothing."""

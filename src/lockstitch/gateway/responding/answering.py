@@ -18,6 +18,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals, retrying, routing, sending
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
+from lockstitch.gateway.deciding.condensing import condensed
 from lockstitch.gateway.deciding.refusals import Failing, RequestRefused
 from lockstitch.gateway.deciding.retrying import (
     Again,
@@ -451,7 +452,24 @@ class Answering:
             except NotDurable as error:
                 return self._unkept(error)
             self._remember(found, recording)
+        if self._stream.sink.framed:
+            return self._condensed(body)
         return Whole(outcome.status, outcome.headers, body)
+
+    def _condensed(self, body: bytes) -> Whole | None:
+        """An answer that came whole, for a client that reads nothing but events."""
+        stream = self._stream
+        events = condensed(body)
+        if not events:
+            refusal = no(refusals.no_stream(self._caller.upstream))
+            # An error is one, whatever status it came with.
+            return replace(refusal, body=body) if body_of(body).error else refusal
+        self._caller.note("the upstream does not stream")
+        stream.begin(200, ())
+        for heard in events:
+            stream.show(as_sse(heard.event.type, heard.data), (heard,))
+        stream.end()
+        return None
 
     def _failed(
         self,

@@ -23,11 +23,13 @@ from tests.gateway.building import (
     encoded,
     error_body,
     events_in,
+    gateway,
     keys,
     message,
     next_end,
     open_files,
     output,
+    provider,
     raw,
     refusing,
     response,
@@ -37,6 +39,7 @@ from tests.gateway.building import (
     streaming,
     told_by,
     until,
+    upstream,
     user,
 )
 
@@ -872,5 +875,84 @@ def test_what_is_neither_a_stream_nor_a_response_is_an_error_with_words(body, ki
         assert words in told["error"]["message"]
         assert len(up.asked) == 1
         await ws.close()
+
+    run(main())
+
+
+# --- another configuration ---------------------------------------------------------------------
+
+
+def test_an_upstream_that_was_moved_is_asked_at_its_new_address_on_an_open_connection():
+    async def main():
+        async with (
+            provider() as old,
+            provider() as new,
+            gateway(upstream(old, transport="both")) as gw,
+        ):
+            ws = await gw.socket()
+            old.then(streaming("resp_1", message("hi")))
+            await ws.send_json(create(input="x"))
+            await next_end(ws)
+            moved = upstream(new, transport="both")
+            await gw.gateway.reload(replace(gw.world.config, upstreams=(moved,)))
+            new.then(refusing(NOT_FOUND, 404), streaming("resp_2", message("on")))
+            await ws.send_json(create(input="y", previous_response_id="resp_1"))
+            assert (await next_end(ws))["response"]["id"] == "resp_2"
+            assert len(old.asked) == 1
+            assert [item["role"] for item in new.asked[-1].json["input"]] == [
+                *("user", "assistant", "user")
+            ]
+            await until(lambda: old.open_sockets == 0)
+            (session,) = gw.world.sessions
+            assert len(session.flow._lines) == 1  # of the old one nothing is left
+            await ws.close()
+
+    run(main())
+
+
+def test_a_configuration_that_leaves_an_upstream_as_it_is_leaves_its_connection_open():
+    async def main():
+        async with both(up_transport="both") as (up, gw):
+            ws = await gw.socket()
+            for n in range(2):
+                await ws.send_json(create(input="x"))
+                await next_end(ws)
+                await gw.gateway.reload(gw.world.config)
+                assert len(up.sockets) == 1, n
+            await ws.close()
+
+    run(main())
+
+
+def test_an_upstream_that_was_moved_says_its_last_answer_to_the_end():
+    async def main():
+        async with (
+            provider() as old,
+            provider() as new,
+            gateway(upstream(old, transport="both")) as gw,
+        ):
+            ws = await gw.socket()
+            go_on = asyncio.Event()
+            events = told_by("resp_1", message("hi"))
+
+            async def slow(asked):
+                for event in events[:3]:
+                    await asked.socket.send_json({**event, "stream_id": "a"})
+                await go_on.wait()
+                for event in events[3:]:
+                    await asked.socket.send_json({**event, "stream_id": "a"})
+
+            old.then(slow)
+            await ws.send_json(create(input="x", stream_id="a"))
+            await frames(ws, 3)
+            moved = upstream(new, transport="both")
+            await gw.gateway.reload(replace(gw.world.config, upstreams=(moved,)))
+            await ws.send_json(create(input="y", stream_id="b"))
+            assert (await next_end(ws, "b"))["type"] == "response.completed"
+            go_on.set()
+            assert (await next_end(ws, "a"))["response"]["id"] == "resp_1"
+            assert (len(old.asked), len(new.asked)) == (1, 1)
+            await until(lambda: old.open_sockets == 0)
+            await ws.close()
 
     run(main())

@@ -800,3 +800,26 @@ def test_a_client_that_left_before_its_answer_began_is_not_answered_for_ever(str
             await until(lambda: up.gone)
 
     run(main())
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_with_half_a_character_ends_once_and_is_kept(transport, streamed):
+    half = "\ud83d"
+
+    async def main():
+        async with both(up_transport=transport) as (up, gw):
+            events = told_by("resp_1", message(half), call(arguments=json.dumps({"a": half})))
+            up.then(saying(events))
+            if streamed:
+                assert await gw.stream(input="x") == events
+            else:
+                assert (await gw.ask(input="x"))["id"] == "resp_1"
+            up.then(refusing(NOT_FOUND, 404), streaming("resp_2", message("on")))
+            told = await gw.ask(input=[output()], previous_response_id="resp_1")
+            assert told["id"] == "resp_2"
+            _, said, called, _ = up.asked[-1].json["input"]
+            assert said["content"][0]["text"] == "\ufffd"
+            assert called["call_id"] == "call_1"
+
+    run(main())

@@ -259,6 +259,8 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return guarded.exchange, [Api.MESSAGES]
         case "GET", ["models"]:
             return models.models, []
+        case "GET", ["models", *names] if names:
+            return models.model, ["/".join(names)]  # some have a slash in them
         case "POST", ["conversations"]:
             return conversations.create, []
         case "GET", ["conversations", conversation]:
@@ -275,6 +277,10 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return conversations.retrieve_item, [conversation, item]
         case "DELETE", ["conversations", conversation, "items", item]:
             return conversations.delete_item, [conversation, item]
+        case _, ["chat", *_]:
+            return passing.everything_else, [Api.CHAT]
+        case _, ["messages", *_]:
+            return passing.everything_else, [Api.MESSAGES]
     return passing.everything_else, []
 
 

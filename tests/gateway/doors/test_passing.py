@@ -9,7 +9,18 @@ import pytest
 from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
-from tests.gateway.building import EACH_SECONDS, QUICK, both, keys, open_files, run, until
+from tests.gateway.building import (
+    EACH_SECONDS,
+    QUICK,
+    both,
+    gateway,
+    keys,
+    open_files,
+    provider,
+    run,
+    until,
+    upstream,
+)
 
 
 def served(work, **more):
@@ -291,3 +302,39 @@ def test_a_body_is_said_to_be_packed_as_long_as_it_is(coding, unpacked):
         assert asked.request.headers.get("content-encoding") == (None if unpacked else coding)
 
     served(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/messages/count_tokens", "anthropic"),
+        ("/messages/batches/1", "anthropic"),
+        ("/chat/completions/1", "openai"),
+        ("/files", "openai"),
+    ],
+)
+def test_what_belongs_to_an_api_goes_to_an_upstream_of_that_api(path, to):
+    async def main():
+        async with provider() as one, provider() as two:
+            some = (
+                upstream(one, "openai", apis=("responses", "chat")),
+                upstream(two, "anthropic", apis=("messages",)),
+            )
+            async with gateway(*some) as gw:
+                for made in (one, two):
+                    made.then(saying(b"{}"))
+                async with gw.client.post(gw.url + path, json={}) as told:
+                    assert told.status == 200
+                assert [len(one.asked), len(two.asked)] == ([1, 0] if to == "openai" else [0, 1])
+
+    run(main())
+
+
+def test_what_belongs_to_an_api_that_no_upstream_has_is_refused_in_its_form():
+    async def work(up, gw):
+        async with gw.client.post(gw.url + "/messages/count_tokens", json={}) as told:
+            assert told.status == 404
+            assert (await told.json())["type"] == "error"
+        assert up.asked == []
+
+    served(work, up_apis=("responses",))

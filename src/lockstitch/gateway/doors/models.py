@@ -1,4 +1,4 @@
-"""`GET /v1/models`: what the upstreams have, each as far as it is asked for it."""
+"""`GET /v1/models`, and one of them: what the upstreams have, each as far as it is asked for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from lockstitch.gateway.deciding.refusals import Refusal, unreachable
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding.passing import asking_of, fetched, passed, told_json
+from lockstitch.gateway.responding.passing import (
+    Whole,
+    asking_of,
+    fetched,
+    passed,
+    refused,
+    told,
+    told_json,
+)
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
+
+NOT_FOUND = 404
 
 
 async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.StreamResponse:
@@ -29,6 +40,31 @@ async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.
                 found.setdefault(name, model)
     body = msgspec.json.encode({"object": "list", "data": list(found.values())})
     return told_json(caller, body)
+
+
+async def model(
+    world: World, caller: Caller, request: web.BaseRequest, name: str
+) -> web.StreamResponse:
+    """`GET /v1/models/{id}`: as the first upstream tells it that has it."""
+    upstreams = world.some_upstreams_for(caller, model=name)
+    missing: Whole | None = None
+    away: Refusal | None = None
+    for upstream in upstreams:
+        try:
+            whole = await fetched(upstream, await asking_of(request, upstream, caller))
+        except LineFailure as failure:
+            caller.note_failure(upstream.name, failure)
+            away = away or unreachable(upstream.name, failure)
+            continue
+        caller.upstream = upstream.name
+        if whole.status != NOT_FOUND:
+            return told(caller, whole)
+        missing = missing or whole
+    if away is not None:
+        # Where one could not be asked, nobody can say that it does not have it.
+        return refused(caller, away)
+    assert missing is not None
+    return told(caller, missing)
 
 
 async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -> list[Any]:

@@ -134,6 +134,7 @@ AWAY = LineFailure("No connection to 10.0.0.1.", sent=False)
 
 EVERY = [
     refusals.not_a_request(NotARequest("no")),
+    refusals.unreadable("it is no HTTP"),
     refusals.response_not_found("resp_1"),
     refusals.conversation_not_found("conv_1"),
     refusals.previous_response_not_found("resp_1"),
@@ -147,6 +148,7 @@ EVERY = [
     refusals.too_large(5),
     refusals.unreachable("openai", AWAY),
     refusals.unreachable("openai", LineFailure("slow", sent=True, timed_out=True)),
+    refusals.no_stream("openai"),
     refusals.journal_unavailable(),
     refusals.answer_not_kept(),
     refusals.draining(),

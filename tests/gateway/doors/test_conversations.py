@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import openai
 import pytest
 
 from lockstitch.gateway.config.model import Upstream
 from lockstitch.store.errors import CannotWrite
 from lockstitch.store.memory import MemoryStore
 from lockstitch.testing import EmulatorThread
+from tests.gateway import building as gateways
 from tests.gateway.doors.serving import at, nobody, refusal, run, serving
 
 
@@ -431,3 +433,26 @@ def test_edits_at_the_same_time_wait_for_one_another():
             assert sorted(item.content[0].text for item in listed.data) == sorted("0123456789")
 
     run(play())
+
+
+def test_items_that_may_have_arrived_are_not_sent_again_by_the_official_client():
+    async def play():
+        async with gateways.both() as (up, gw):
+            made = gateways.raw(b'{"id":"conv_1"}', kind="application/json")
+            up.then(made)
+
+            async def cut(asked):
+                asked.request.transport.abort()
+
+            async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
+                client._sleep_for_retry = no_wait
+                conversation = await client.conversations.create()
+                up.then(*[cut] * 10)
+                with pytest.raises(openai.InternalServerError, match="only if that does no harm"):
+                    await client.conversations.items.create(conversation.id, items=[message("Hi.")])
+            assert len(up.asked) == 2
+
+    async def no_wait(**how):
+        """Behind each try that failed."""
+
+    gateways.run(play())

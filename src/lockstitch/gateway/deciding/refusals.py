@@ -38,6 +38,11 @@ _ANTHROPIC_TYPES: Final = {
 """The Messages API tells errors apart by their type alone."""
 
 
+NOT_AGAIN: Final = ("x-should-retry", "false")
+"""The clients of OpenAI and Anthropic send again whatever has a status from 500 on, unless they are
+told not to."""
+
+
 class Refusal(Struct, frozen=True, kw_only=True):
     """One no."""
 
@@ -74,9 +79,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
         if self.retry_after is not None:
             found.append(("retry-after", str(math.ceil(self.retry_after))))
         if not self.again:
-            # The clients of OpenAI and Anthropic send again whatever has a status from 500 on,
-            # unless they are told not to.
-            found.append(("x-should-retry", "false"))
+            found.append(NOT_AGAIN)
         return found
 
     def frame(self, stream_id: str | None = None) -> bytes:

@@ -124,8 +124,12 @@ async def delete(
 async def add_items(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
-    """`POST /v1/conversations/{id}/items`"""
-    found = await _here(world, caller, request, conversation)
+    """`POST /v1/conversations/{id}/items`. Sent twice they are there twice."""
+    try:
+        found = await _here(world, caller, request, conversation)
+    except LineFailure as failure:
+        caller.note_failure(caller.upstream, failure)
+        return refused(caller, unreachable(caller.upstream, failure, again=False))
     if isinstance(found, web.StreamResponse):
         return found
     asked = read_body(await request.read())

@@ -47,6 +47,7 @@ from lockstitch.gateway.responding.forms import (
     cannot,
     failure_of,
     no,
+    not_again,
     sent_as,
 )
 from lockstitch.gateway.responding.looking import never_arrived
@@ -480,16 +481,17 @@ class Answering:
         *,
         again: bool,
     ) -> Whole | None:
-        """The client gets what the upstream said; where that is nothing, a word of our own."""
+        """The client gets what the upstream said; where that is nothing, a word of our own.
+        ``again``: it may send it again by itself."""
         stream = self._stream
         if attempt.recording.failure is not None:
             return self._unkept(attempt.recording.failure)
         if isinstance(outcome, Whole) and stream.shown is Shown.NOTHING:
-            return outcome
+            return outcome if again else not_again(outcome)
         if isinstance(outcome, Refused) and not stream.visible:
             if outcome.heard.event.type == FAILED:
                 return Whole(200, JSON, bytes(outcome.heard.event.response))
-            return no(as_refusal(outcome.said))
+            return no(replace(as_refusal(outcome.said), again=again))
         if isinstance(outcome, Refused) and isinstance(step, PassOn):
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)

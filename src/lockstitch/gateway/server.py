@@ -45,6 +45,11 @@ ROOT: Final = "/v1/"
 
 REALTIME: Final = "realtime"
 
+GUARDED: Final = frozenset({"responses", "conversations"})
+"""Of what stands below these each thing belongs to one key."""
+
+_BLANK: Final = "".join(map(chr, range(0x21)))
+
 Door: TypeAlias = Callable[..., Awaitable[web.StreamResponse]]
 
 
@@ -181,7 +186,8 @@ class Gateway:
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
         door, ids = _door(request.method, parts)
-        if door is passing.everything_else and self.world.keyring and _is_guarded(parts):
+        passes = door in (passing.everything_else, models.model)
+        if passes and self.world.keyring and _is_guarded(parts):
             # Whose it is can only be told where it is known what it is.
             return refused(caller, _no_such_path(request))
         return await door(self.world, caller, request, *ids)
@@ -285,8 +291,13 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
 
 
 def _is_guarded(parts: list[str]) -> bool:
-    """Does a path name something that belongs to one key?"""
-    return parts[0] in ("responses", "conversations")
+    """Does a path name something that belongs to one key, as any upstream may read it? There are
+    servers that take upper case for lower and a backslash for a slash, that decode twice, and that
+    cut off what stands behind a semicolon, or dots and blanks."""
+    spelled = unquote("/".join(parts)).lower().replace("\\", "/")
+    words = [word.partition(";")[0].strip(_BLANK) for word in spelled.split("/")]
+    first = next((word for word in words if word.strip(".")), "")
+    return ".." in words or first.strip(".") in GUARDED
 
 
 def _parts(request: web.BaseRequest) -> list[str]:

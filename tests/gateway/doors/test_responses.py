@@ -525,6 +525,16 @@ def test_an_item_of_another_key_cannot_be_referred_to():
         "/responses/resp_1/anything",
         "/responses/%72esp_1",
         "/%72esponses/resp_1",
+        "/Responses/resp_1",
+        "/responses;v=1/resp_1",
+        "/responses%20/resp_1",
+        "/responses./resp_1",
+        "/%2572esponses/resp_1",
+        "/%5cresponses%5cresp_1",
+        "/x%5c..%5cresponses%5cresp_1",
+        "/x/%252e%252e/responses/resp_1",
+        "/models/%252e%252e/responses/resp_1",
+        "/%20responses%00/resp_1",
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -749,7 +759,11 @@ def test_the_response_of_a_stream_without_output_is_as_it_was_said():
 
 
 @pytest.mark.parametrize(
-    "path", ["//responses", "/responses/", "/responses//compact", "/responses//", "/%72esponses"]
+    "path",
+    [
+        *("//responses", "/responses/", "/responses//compact", "/responses//", "/%72esponses"),
+        *("/RESPONSES", "/responses;a", "/responses%20", "/%2572esponses", "/%5cresponses"),
+    ],
 )
 def test_no_spelling_of_a_path_goes_on_from_what_another_key_made(path):
     async def main():

@@ -779,7 +779,11 @@ def test_frames_that_are_refused_use_up_no_lane():
 
 
 @pytest.mark.parametrize(
-    "path", ["/responses/", "//responses", "/responses//", "/responses/resp_1", "/%72esponses/"]
+    "path",
+    [
+        *("/responses/", "//responses", "/responses//", "/responses/resp_1", "/%72esponses/"),
+        *("/Responses", "/responses;a", "/%2572esponses", "/%5cresponses"),
+    ],
 )
 def test_no_spelling_of_the_path_leads_past_the_gateway(path):
     async def main():

@@ -456,3 +456,22 @@ def test_items_that_may_have_arrived_are_not_sent_again_by_the_official_client()
         """Behind each try that failed."""
 
     gateways.run(play())
+
+
+@pytest.mark.parametrize("path", ["/conversations", "/conversations/conv_1/items"])
+def test_an_item_of_another_key_gets_into_no_conversation(path):
+    async def play():
+        async with gateways.both(keys=gateways.keys("a", "b")) as (up, gw):
+            up.then(gateways.streaming("resp_1", gateways.message("secret", "msg_secret")))
+            await gw.ask(input="x", key="lsk_a")
+            up.then(gateways.raw(b'{"id":"conv_1"}', kind="application/json"))
+            assert (await gw.ask(path="/conversations", key="lsk_b"))["http"] == 200
+            named = {"type": "item_reference", "id": "msg_secret"}
+            asked = len(up.asked)
+            assert (await gw.ask(path=path, items=[named], key="lsk_b"))["http"] in (400, 404)
+            assert len(up.asked) == asked
+            for items in ([message("Hi.")], "x", [5], None):
+                up.then(gateways.raw(b'{"id":"conv_2"}', kind="application/json"))
+                assert (await gw.ask(path=path, items=items, key="lsk_b"))["http"] == 200
+
+    gateways.run(play())

@@ -502,15 +502,46 @@ def test_what_another_key_made_is_not_there():
     run(main())
 
 
-def test_an_item_of_another_key_cannot_be_referred_to():
+REASONED = {"type": "reasoning", "id": "rs_secret", "summary": []}
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"type": "item_reference", "id": "msg_secret"},
+        {"id": "msg_secret"},
+        {"type": None, "id": "msg_secret"},
+        REASONED,
+    ],
+)
+def test_an_item_of_another_key_cannot_be_referred_to(named):
+    async def main():
+        async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
+            up.then(streaming("resp_1", REASONED, message("secret", "msg_secret")))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            told = await gw.ask(input=[named, user()], key="lsk_b")
+            assert told["http"] in (400, 404), told
+            assert len(up.asked) == asked
+            assert (await gw.ask(input=[named, user()], key="lsk_a"))["http"] == 200
+
+    run(main())
+
+
+def test_an_item_of_another_key_does_not_become_ones_own_by_sending_its_id():
     async def main():
         async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
             up.then(streaming("resp_1", message("secret", "msg_secret")))
             await gw.ask(input="x", key="lsk_a")
+            await gw.ask(input=[message("mine", "msg_secret"), user()], key="lsk_b")
             asked = len(up.asked)
-            told = await gw.ask(input=[{"type": "item_reference", "id": "msg_secret"}], key="lsk_b")
-            assert told["http"] in (400, 404), told
+            reference = {"type": "item_reference", "id": "msg_secret"}
+            assert (await gw.ask(input=[reference, user()], key="lsk_b"))["http"] in (400, 404)
             assert len(up.asked) == asked
+            # Whose upstream gives the same ids to everybody has items of its own by them.
+            up.then(streaming("resp_2", message("mine", "msg_secret")))
+            await gw.ask(input="x", key="lsk_b")
+            assert (await gw.ask(input=[reference, user()], key="lsk_b"))["http"] == 200
 
     run(main())
 

@@ -14,11 +14,11 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals, retrying, routing, sending
 from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
 from lockstitch.gateway.deciding.condensing import condensed
+from lockstitch.gateway.deciding.portable import only_named
 from lockstitch.gateway.deciding.refusals import Failing, RequestRefused
 from lockstitch.gateway.deciding.retrying import (
     Again,
@@ -372,7 +372,7 @@ class Answering:
             anchor_gone=self._ways.anchor_gone(parent),
             held=found.held is not None,
             foreign=found.foreign,
-            names_kept=any(map(_is_kept_elsewhere, found.items)),
+            names_kept=any(only_named(item) is not None for item in found.items),
             store=asked.store,
             keeps_state=upstream.keeps_state,
             at_home=found.home in (None, upstream.name),
@@ -539,12 +539,6 @@ class Answering:
     def _note(self, what: str, why: str) -> None:
         self._world.metrics.retries.labels(why).inc()
         self._caller.note(f"{what}: {why}")
-
-
-def _is_kept_elsewhere(item: Wire) -> bool:
-    """Is it only a name for what a provider keeps?"""
-    kind = item.get("type")
-    return kind == "item_reference" or (kind == "reasoning" and not item.get("encrypted_content"))
 
 
 async def _added(held: Held, found: Prepared, recording: Recording) -> None:

@@ -83,6 +83,11 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
                 world.conversations.held(caller.tenant, asked.conversation)
             )
     upstreams = world.route(caller, asked.api, asked.model, home=home, bound=bound)
+    if asked.conversation is not None and not bound and held is None:
+        # Nobody here knows it. Who keeps none would answer without a word of what was said before.
+        upstreams = {name: one for name, one in upstreams.items() if one.keeps_state}
+        if not upstreams:
+            raise RequestRefused(refusals.conversation_not_found(asked.conversation))
     route = tuple(upstreams)
     first = upstreams[route[0]]
     if asked.background and not first.keeps_state:

@@ -238,3 +238,16 @@ def test_a_conversation_that_nobody_here_knows_goes_to_an_upstream_that_may_have
                 assert [len(none.asked), len(some.asked)] == [0, 1]
 
     run(main())
+
+
+def test_a_request_goes_on_from_a_conversation_or_from_a_response_and_not_from_both():
+    async def main():
+        async with both(up_state="gateway") as (up, gw):
+            made = await gw.ask(path="/conversations")
+            first = await gw.ask(input="One.")
+            named = {"conversation": made["id"], "previous_response_id": first["id"]}
+            told = await gw.ask(**named, input="Two.")
+            assert (told["http"], told["error"]["code"]) == (400, "mutually_exclusive_parameters")
+            assert len(up.asked) == 1
+
+    run(main())

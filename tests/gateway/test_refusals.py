@@ -139,6 +139,7 @@ EVERY = [
     refusals.conversation_not_found("conv_1"),
     refusals.previous_response_not_found("resp_1"),
     refusals.item_not_found("msg_1", 2),
+    refusals.two_anchors(),
     refusals.no_background("openai"),
     refusals.cannot_continue(ValueError("no")),
     refusals.bad_key(),

@@ -148,6 +148,18 @@ def item_not_found(item: str, at: int) -> Refusal:
     return Refusal(status=400, message=f"Item with id '{item}' not found.", param=f"input[{at}].id")
 
 
+def two_anchors() -> Refusal:
+    """In the provider's words."""
+    both = "'conversation' and 'previous_response_id'"
+    return Refusal(
+        status=400,
+        message=f"Mutually exclusive parameters: {both}. Ensure you are only providing one of: "
+        f"{both.replace(' and ', ' or ')}.",
+        param="previous_response_id",
+        code="mutually_exclusive_parameters",
+    )
+
+
 def no_background(upstream: str) -> Refusal:
     return Refusal(
         status=400,

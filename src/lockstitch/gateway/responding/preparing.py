@@ -90,6 +90,8 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
             raise RequestRefused(refusals.conversation_not_found(asked.conversation))
     route = tuple(upstreams)
     first = upstreams[route[0]]
+    if asked.previous_response_id is not None and held is not None:
+        raise RequestRefused(refusals.two_anchors())
     if asked.background and not first.keeps_state:
         raise RequestRefused(refusals.no_background(first.name))
     await check_references(world, caller, asked.items())

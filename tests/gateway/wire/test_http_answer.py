@@ -184,3 +184,10 @@ def test_what_is_packed_in_a_way_that_is_not_known_says_so_as_it_came():
     answer = fed(OK + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nhi")
     assert answer.headers == [("content-encoding", "br"), ("content-length", "2")]
     assert answer.pieces == [b"hi"]
+
+
+def test_a_part_of_what_is_packed_stays_as_it_came():
+    answer = fed(b"HTTP/1.1 206 Part\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nhi")
+    assert answer.headers[0] == ("content-encoding", "gzip")
+    assert answer.pieces == [b"hi"]
+    assert answer.whole

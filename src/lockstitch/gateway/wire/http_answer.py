@@ -17,6 +17,7 @@ LARGEST_HEAD_BYTES: Final = 64 * 1024
 interim answers, a trailer, the extension of a chunk."""
 
 _NO_BODY: Final = frozenset({204, 304})
+_PARTIAL: Final = 206
 
 
 class BadAnswer(LockstitchError):
@@ -129,7 +130,8 @@ class Answer:
             self.reusable = self._parser.should_keep_alive()
         elif status not in _NO_BODY:
             self.until_eof = _lasts_until_eof(self.headers)
-            self._unpacking = unpacking(self.headers)
+            # A part of what was packed cannot be unpacked.
+            self._unpacking = unpacking(self.headers) if status != _PARTIAL else None
             if self._unpacking is not None:
                 self.headers = [one for one in self.headers if one[0].lower() != CODING]
 

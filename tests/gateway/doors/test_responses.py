@@ -71,6 +71,44 @@ def test_a_stream_passes_byte_for_byte():
     run(main())
 
 
+def with_ids(body):
+    blocks = body.removesuffix(b"\n\n").split(b"\n\n")
+    return b"".join(b"id: %d\n%b\n\n" % (n, block) for n, block in enumerate(blocks))
+
+
+SPELLED = {
+    "lines that end with CR and LF": lambda body: body.replace(b"\n", b"\r\n"),
+    "no space behind the colon": lambda body: body.replace(b"data: ", b"data:"),
+    "no name": lambda body: b"\n".join(
+        line for line in body.split(b"\n") if not line.startswith(b"event:")
+    ),
+    "ids": with_ids,
+}
+
+
+@pytest.mark.parametrize("how", sorted(SPELLED))
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_stream_passes_byte_for_byte_however_its_lines_are_written(how, at_once):
+    async def main():
+        body = SPELLED[how](sse(told_by("resp_1", message(), call(), message("on"))))
+        blank = b"\r\n\r\n" if b"\r" in body else b"\n\n"
+
+        async def answer(asked):
+            told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await told.prepare(asked.request)
+            for block in [body] if at_once else body.removesuffix(blank).split(blank):
+                await told.write(block if at_once else block + blank)
+            return told
+
+        async with both() as (up, gw):
+            up.then(answer)
+            asked = {"model": "m", "input": "x", "stream": True}
+            async with gw.client.post(gw.url + "/responses", json=asked) as told:
+                assert await told.read() == body
+
+    run(main())
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_a_stream_in_small_pieces_passes_byte_for_byte(size):
     async def main():

@@ -205,7 +205,9 @@ class Attempt:
                 durable = self.recording.durable()
                 if durable is not None:
                     self.stream.hold(durable)
-            if then is not _Then.DROP:
+            if told is heard and then is not _Then.DROP:
+                self._show_part(block, events, n, n + 1)
+            elif then is not _Then.DROP:
                 self._show_one(told, block is not None)
             if heard.event.type in TERMINAL or heard.event.type == ERROR:
                 self._end(Ended())
@@ -276,6 +278,7 @@ class Attempt:
         self._show(block, part, Shown.MORE if more else Shown.BEGUN)
 
     def _show_one(self, heard: Heard, as_lines: bool) -> None:
+        """An event that is not as it came."""
         block = as_sse(heard.event.type, heard.data) if as_lines else None
         more = heard.event.type not in BEGINNING
         self._show(block, (heard,), Shown.MORE if more else Shown.BEGUN)

@@ -69,6 +69,21 @@ def test_an_upstream_that_has_no_list_does_not_spoil_that_of_the_others(answer):
     run(main())
 
 
+def test_where_no_upstream_tells_its_models_that_is_not_said_to_be_none():
+    async def main():
+        async with provider() as one:
+            away = upstream(one, "away", url="http://127.0.0.1:1/v1")
+            async with gateway(upstream(one, "one"), away) as gw:
+                one.then(raw(b'{"error":{"message":"wrong key"}}', status=401))
+                async with gw.client.get(gw.url + "/models") as told:
+                    assert (told.status, b"wrong key" in await told.read()) == (401, True)
+            other = upstream(one, "b", models=("b",), url=away.url)
+            async with gateway(away, other) as gw, gw.client.get(gw.url + "/models") as told:
+                assert (told.status, b"'away'" in await told.read()) == (502, True)
+
+    run(main())
+
+
 def test_a_key_sees_only_what_it_may_use():
     async def main():
         async with provider() as one, provider() as two:

@@ -32,9 +32,12 @@ async def models(world: World, caller: Caller, request: web.BaseRequest) -> web.
         asking = await asking_of(request, upstreams[0], caller)
         return await passed(world, caller, request, upstreams[0], asking)
     lists = await asyncio.gather(*(_listed(request, one, caller) for one in upstreams))
+    if not any(isinstance(listed, list) for listed in lists):
+        # That there are none would be something else. Any of them can say why.
+        return next(told for told in lists if isinstance(told, web.Response))
     found: dict[str, Any] = {}
     for one, listed in zip(upstreams, lists, strict=True):
-        for model in listed:
+        for model in listed if isinstance(listed, list) else ():
             name = model.get("id") if isinstance(model, dict) else None
             if isinstance(name, str) and one.told.serves(name):
                 found.setdefault(name, model)
@@ -67,13 +70,18 @@ async def model(
     return told(caller, missing)
 
 
-async def _listed(request: web.BaseRequest, upstream: Reached, caller: Caller) -> list[Any]:
+async def _listed(
+    request: web.BaseRequest, upstream: Reached, caller: Caller
+) -> list[Any] | web.Response:
+    """What an upstream lists; a refusal, its own or ours, where it does not say."""
     try:
         whole = await fetched(upstream, await asking_of(request, upstream, caller))
-        data = msgspec.json.decode(whole.body).get("data") if whole.status == 200 else None
+        if whole.status != 200:
+            return told(caller, whole)
+        data = msgspec.json.decode(whole.body).get("data")
     except LineFailure as failure:
         caller.note_failure(upstream.name, failure)
-        return []
+        return refused(caller, unreachable(upstream.name, failure))
     except (msgspec.DecodeError, ValueError, AttributeError, RecursionError):
         return []
     return data if isinstance(data, list) else []

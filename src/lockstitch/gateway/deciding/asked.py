@@ -270,12 +270,7 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
     except msgspec.ValidationError:
         raise NotARequest("The body is not a JSON object. Send one.") from None
     except msgspec.DecodeError as error:
-        if whole_characters(body) != body:
-            # Of a text that was cut in the middle of one. No provider takes it.
-            raise NotARequest(
-                "The body has half of a character: a surrogate without its other half, such as "
-                "\\ud83d. Send whole characters."
-            ) from None
+        check_characters(body)
         raise NotARequest(f"The body is not valid JSON: {error}.") from None
     if len(fields) > MOST_FIELDS or any(len(name) > LONGEST_NAME_CHARACTERS for name in fields):
         raise NotARequest(
@@ -287,6 +282,16 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
         # One reader takes the first, another the last: nobody could say what was asked.
         raise NotARequest(f"The body has the field {twice!r} twice. Send it once.", param=twice)
     return fields
+
+
+def check_characters(body: bytes) -> None:
+    """Raises `NotARequest` if a text in it was cut in the middle of a character. No provider takes
+    that."""
+    if whole_characters(body) != body:
+        raise NotARequest(
+            "The body has half of a character: a surrogate without its other half, such as "
+            "\\ud83d. Send whole characters."
+        )
 
 
 def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:

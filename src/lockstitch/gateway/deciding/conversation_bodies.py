@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from lockstitch.core.errors import NotAnItem
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE, decoded
-from lockstitch.gateway.deciding.asked import NotARequest, value_of, wrong_type
+from lockstitch.gateway.deciding.asked import NotARequest, check_characters, value_of, wrong_type
 from lockstitch.gateway.deciding.listing import type_of
 from lockstitch.gateway.events import fields_of
 
@@ -41,6 +41,7 @@ def read_body(body: bytes) -> ConversationBody:
         body.decode()
     except UNREADABLE:
         raise NotARequest("The body is not a JSON object in UTF-8. Send one.") from None
+    check_characters(body)
     return ConversationBody(items=_items(fields), metadata=_metadata(fields))
 
 

@@ -81,12 +81,18 @@ def test_a_request_that_was_lost_is_sent_again_as_often_as_it_may_be(streamed):
     ("more", "times"),
     [({}, 3), ({"tools": [MCP]}, 1), ({"background": True}, 1), ({"conversation": "conv_1"}, 1)],
 )
-def test_an_official_client_repeats_what_was_lost_only_where_that_does_no_harm(more, times):
+@pytest.mark.parametrize("how", ["cut", "504"])
+def test_an_official_client_repeats_what_was_lost_only_where_that_does_no_harm(how, more, times):
     async def work(up, gw):
-        async def cut(asked):
+        async def lost(asked):
+            if how == "504":
+                said = {"x-should-retry": "true"}
+                body = error_body("it was lost before the end")
+                return web.json_response(body, status=504, headers=said)
             asked.request.transport.abort()
+            return None
 
-        up.then(*[cut] * 10)
+        up.then(*[lost] * 10)
         async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
             client._sleep_for_retry = no_wait
             with pytest.raises(openai.InternalServerError, match="was lost before the end"):
@@ -97,6 +103,21 @@ def test_an_official_client_repeats_what_was_lost_only_where_that_does_no_harm(m
         """Behind each try that failed."""
 
     served(work, up_retries=0)
+
+
+@pytest.mark.parametrize("more", [{"tools": [MCP]}, {"conversation": "conv_1"}])
+def test_what_was_not_taken_may_be_sent_again_whatever_it_does(more):
+    async def work(up, gw):
+        async def busy(asked):
+            return web.json_response(BUSY, status=429, headers={"retry-after": "60"})
+
+        up.then(busy)
+        body = {"model": "m", "input": "x", **more}
+        async with gw.client.post(gw.url + "/responses", json=body) as told:
+            assert told.status == 429
+            assert "x-should-retry" not in told.headers
+
+    served(work)
 
 
 def test_a_busy_upstream_is_asked_again_when_it_says_that_this_is_soon():

@@ -188,3 +188,9 @@ def test_messages_are_the_items_of_the_other_apis():
 )
 def test_a_provider_acts_where_nobody_is_asked_about_its_tools(tools, acts):
     assert read(body(tools=tools)).provider_acts() is acts
+
+
+@pytest.mark.parametrize("body", [rb'{"input":"\ud83d"}', rb'{"input":"\ude00 cut"}'])
+def test_half_a_character_is_refused_by_its_name(body):
+    with pytest.raises(NotARequest, match="half of a character"):
+        read(body)

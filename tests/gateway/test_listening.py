@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
+from io import StringIO
 
 import pytest
 from msgspec.structs import replace
 
+from lockstitch.gateway.config import LogSettings
+from lockstitch.gateway.watching import logs
 from tests.gateway.building import EACH_SECONDS, QUICK, both, encoded, keys, open_files, run, until
 
 BODY = encoded({"model": "m", "input": "x"})
@@ -328,3 +332,69 @@ def test_expecting_to_go_on_is_answered():
         assert "expect" not in up.asked[-1].request.headers
 
     served(work)
+
+
+SECRET = "sk-0123456789abcdefghij"
+
+UNREADABLE = {
+    "a space before the colon": request(f"authorization : Bearer {SECRET}"),
+    "a line that is too long": request("authorization: Bearer " + SECRET * 2_000),
+    "a target that is not ASCII": request(line=f"GET /v1/é?key={SECRET} HTTP/1.1"),
+    "a target that is no path": request(line=f"GET {SECRET} HTTP/1.1"),
+    "no version": request(line=f"GET /v1/{SECRET}"),
+    "TLS": b"\x16\x03\x01\x02\x00\x01" + SECRET.encode() + b"\r\n\r\n",
+    "a coding that nobody has": request("content-encoding: br", "content-length: 3", body=b"abc"),
+    "a length that is none": request("content-length: x", f"authorization: Bearer {SECRET}"),
+    "a body that is not packed as it says": request(
+        "content-encoding: gzip", "content-length: 3", "connection: close", body=b"abc"
+    ),
+    "chunks that are none": request("transfer-encoding: chunked", body=b"2\r\n{}\r\nzz\r\n"),
+}
+
+
+def logged_of(work, **more):
+    """What a gateway, and everything that it is made of, logs meanwhile."""
+    written = StringIO()
+    logs.configure(LogSettings(), stream=written)
+    try:
+        served(work, **more)
+    finally:
+        logs.configure(LogSettings())
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("name", sorted(UNREADABLE))
+def test_what_cannot_be_read_is_refused_in_the_form_of_the_api_and_is_one_line_of_the_log(
+    name, capfd
+):
+    async def work(up, gw):
+        told = await said_to(gw, UNREADABLE[name], wait=2.0)
+        head, _, body = told.partition(b"\r\n\r\n")
+        assert head.split(b" ")[1] == b"400"
+        assert b"content-type: application/json" in head.lower()
+        error = json.loads(body)["error"]
+        assert error["type"] == "invalid_request_error"
+        assert SECRET not in error["message"]
+        assert up.asked == []
+
+    (line,) = logged_of(work)
+    assert line["level"] == "info"
+    assert SECRET not in json.dumps(line)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("how", ["closes", "aborts"])
+def test_a_client_that_goes_away_with_half_of_its_body_is_no_mistake_of_ours(how):
+    async def work(up, gw):
+        _, writer = await gw.talk()
+        writer.write(request("content-length: 300", body=b"{"))
+        await until(lambda: gw.gateway._open)
+        writer.close() if how == "closes" else writer.transport.abort()
+        await until(lambda: not gw.gateway._open)
+        gone = gw.world.metrics.clients_gone
+        assert next(one.value for one in gone.collect()[0].samples) == 1
+        assert up.asked == []
+
+    (line,) = logged_of(work)
+    assert (line["level"], line["event"], line["status"]) == ("info", "request", 499)
+    assert line["notes"] == ["client gone"]

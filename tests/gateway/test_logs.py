@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 
 import pytest
@@ -185,3 +186,21 @@ def test_a_secret_of_the_configuration_is_in_no_line_whatever_it_looks_like(secr
     assert secret not in logged(
         lambda: logs.happened("x", fact=planted(fact, secret)), hide=[secret]
     )
+
+
+def test_what_libraries_say_is_a_line_like_any_other_without_a_key():
+    def work():
+        try:
+            raise ValueError("authorization: Bearer sk-0123456789abcdefgh")
+        except ValueError:
+            logging.getLogger("some.library").exception(
+                "it broke\nin two lines: %s", "lsk_abcdefgh"
+            )
+        logging.getLogger("some.library").info("nobody wants to know")
+
+    (line,) = lines(work)
+    assert (line["level"], line["logger"]) == ("error", "some.library")
+    assert line["event"].startswith("it broke\nin two lines")
+    assert "ValueError" in line["exception"]
+    assert "sk-0123" not in str(line)
+    assert "lsk_abc" not in str(line)

@@ -211,3 +211,43 @@ def test_a_conversation_is_read_once_and_where_it_is_before_that():
         assert of_it == [1, 2, *range(1, 23)]
 
     served(work, up_state="gateway")
+
+
+# --- a conversation that nobody here knows -----------------------------------------------------
+
+
+def test_a_conversation_that_nobody_can_have_is_not_gone_on_with_without_it():
+    """An upstream that keeps nothing would answer without a word of what was said before."""
+
+    async def main():
+        async with both(up_state="gateway") as (up, gw):
+            told = await gw.ask(conversation="conv_gone", input="And now?")
+            assert (told["http"], told["error"]["code"]) == (404, "conversation_not_found")
+            assert up.asked == []
+
+    run(main())
+
+
+def test_a_conversation_that_nobody_here_knows_goes_to_an_upstream_that_may_have_it():
+    async def main():
+        async with provider() as none, provider() as some:
+            kept_here = upstream(none, "none", state="gateway")
+            async with gateway(kept_here, upstream(some, "some")) as gw:
+                told = await gw.ask(conversation="conv_old", input="And now?")
+                assert told["http"] == 200
+                assert [len(none.asked), len(some.asked)] == [0, 1]
+
+    run(main())
+
+
+def test_a_request_goes_on_from_a_conversation_or_from_a_response_and_not_from_both():
+    async def main():
+        async with both(up_state="gateway") as (up, gw):
+            made = await gw.ask(path="/conversations")
+            first = await gw.ask(input="One.")
+            named = {"conversation": made["id"], "previous_response_id": first["id"]}
+            told = await gw.ask(**named, input="Two.")
+            assert (told["http"], told["error"]["code"]) == (400, "mutually_exclusive_parameters")
+            assert len(up.asked) == 1
+
+    run(main())

@@ -266,3 +266,23 @@ def test_the_same_id_given_again_means_the_newer():
         assert store.claimed == {}
 
     run(main())
+
+
+@pytest.mark.parametrize("found_out_by", ["write", "renewal"])
+def test_what_is_deleted_while_it_is_recorded_is_given_up_and_keeps_nobody_waiting(found_out_by):
+    async def main():
+        store = Faulty()
+        one = recorder(store)
+        one.record(BEGINNING.facts)
+        await one.durable()
+        await store.delete("gateway/local/resp_1")
+        if found_out_by == "renewal":
+            await one._journal._renew()
+        one.record(END, last=True)
+        await one.durable()
+        await one.close()
+        assert one.given_up
+        assert one.failure is None
+        assert store.claimed == {}
+
+    run(main())

@@ -134,10 +134,12 @@ AWAY = LineFailure("No connection to 10.0.0.1.", sent=False)
 
 EVERY = [
     refusals.not_a_request(NotARequest("no")),
+    refusals.unreadable("it is no HTTP"),
     refusals.response_not_found("resp_1"),
     refusals.conversation_not_found("conv_1"),
     refusals.previous_response_not_found("resp_1"),
     refusals.item_not_found("msg_1", 2),
+    refusals.two_anchors(),
     refusals.no_background("openai"),
     refusals.cannot_continue(ValueError("no")),
     refusals.bad_key(),
@@ -147,6 +149,7 @@ EVERY = [
     refusals.too_large(5),
     refusals.unreachable("openai", AWAY),
     refusals.unreachable("openai", LineFailure("slow", sent=True, timed_out=True)),
+    refusals.no_stream("openai"),
     refusals.journal_unavailable(),
     refusals.answer_not_kept(),
     refusals.draining(),

@@ -108,10 +108,11 @@ def test_an_answer_that_did_not_end_is_not_replayed(ending):
     replaying(work)
 
 
-def test_what_was_only_referred_to_is_put_in_its_place():
+@pytest.mark.parametrize("typed", [{"type": "item_reference"}, {"type": None}, {}])
+def test_what_was_only_referred_to_is_put_in_its_place(typed):
     async def work(exchanges, one, to):
         await keep(exchanges, "resp_1", [user("a")], [message("one", "msg_1")])
-        reference = {"type": "item_reference", "id": "msg_1"}
+        reference = {**typed, "id": "msg_1"}
         await keep(exchanges, "resp_2", [reference, user("b")], [message("two", "msg_2")])
         sent = await replayed(one, to, [user("c")], "resp_2")
         assert sent["input"][0] == message("one", "msg_1")

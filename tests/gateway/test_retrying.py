@@ -24,6 +24,7 @@ from lockstitch.gateway.deciding.retrying import (
     Shown,
     Try,
     failed,
+    is_repeatable,
     next_step,
 )
 from lockstitch.gateway.lines import LineFailure
@@ -268,3 +269,21 @@ def test_tries_come_to_an_end():
                 left -= 1
         else:
             raise AssertionError(f"{failure!r} {sent} is tried for ever")
+
+
+@pytest.mark.parametrize(
+    ("more", "harmless"),
+    [
+        ({"sent": Sent.UNANCHORED}, True),
+        ({"sent": Sent.KNOWN_CHAIN}, True),
+        ({"sent": Sent.CONVERSATION}, False),
+        ({"sent": Sent.UNANCHORED, "background": True}, False),
+        ({"sent": Sent.UNANCHORED, "provider_acts": True}, False),
+    ],
+)
+def test_a_client_may_send_again_what_was_not_taken_and_what_does_no_harm(more, harmless):
+    for lost in (CUT, ERROR):
+        assert is_repeatable(Try(failure=lost, **more)) is harmless
+    assert is_repeatable(Try(failure=BUSY, **more))
+    # An earlier try may have arrived after all.
+    assert is_repeatable(Try(failure=BUSY, in_doubt=True, **more)) is harmless

@@ -80,7 +80,29 @@ def peeked(data: bytes) -> Event:
     try:
         return _decode(data)
     except UNREADABLE:
+        return _peeked_again(data)
+
+
+def _peeked_again(data: bytes) -> Event:
+    try:
+        return _decode(whole_characters(data))
+    except UNREADABLE:
         return _MUTE
+
+
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""Every escape of a JSON text: a pair of surrogates, one that is alone, or any other."""
+
+
+def whole_characters(data: bytes) -> bytes:
+    """JSON with U+FFFD in place of halves of characters. Models cut one in two at times; some
+    servers say so (`\\ud83d`), which RFC 8259 allows and most readers do not, and no provider takes
+    it back."""
+    return _ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
 
 # As numbers: to look for one byte as bytes takes ten times as long.
@@ -280,7 +302,7 @@ def _split(block: bytes) -> list[Heard]:
             try:
                 event = _decode(data)
             except UNREADABLE:
-                event = _MUTE
+                event = _peeked_again(data)
             heard.append(Heard(event, data, start))
         start += len(part) + 2
     return heard
@@ -425,8 +447,16 @@ def error_as_event(data: bytes, number: int) -> bytes:
 STREAM_ERROR_STATUS: Final = 500
 """An event has no status; what failed in the middle of an answer failed at the server."""
 
-fields_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-"""The fields of a JSON object, each value as it came."""
+_decode_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def fields_of(data: bytes | Raw) -> dict[str, Raw]:
+    """The fields of a JSON object, each value as it came, but for halves of characters
+    (`whole_characters`). Raises what is `UNREADABLE`."""
+    try:
+        return _decode_fields(data)
+    except UNREADABLE:
+        return _decode_fields(whole_characters(bytes(data)))
 
 
 def without_stream_id(data: bytes) -> bytes:
@@ -468,7 +498,15 @@ _bodies = msgspec.json.Decoder(Body)
 
 def body_of(response: Raw | bytes) -> Body:
     """What is read of a response; nothing, where it is none."""
+    data = bytes(response) or b"{}"
     try:
-        return _bodies.decode(bytes(response) or b"{}")
+        return _bodies.decode(data)
+    except UNREADABLE:
+        return _body_again(data)
+
+
+def _body_again(data: bytes) -> Body:
+    try:
+        return _bodies.decode(whole_characters(data))
     except UNREADABLE:
         return Body()

@@ -18,6 +18,9 @@ OF_A_HANDSHAKE: Final = "sec-websocket-"
 
 REQUEST_ID: Final = "lockstitch-request-id"
 
+UNPACKED: Final = frozenset({"gzip", "deflate", "br", "zstd"})
+"""What the server unpacks, or refuses. A body in any other coding is still packed."""
+
 _NOT_TO_CLIENTS: Final = HOP_BY_HOP | {"content-length", "date", "server", REQUEST_ID}
 
 
@@ -26,9 +29,11 @@ def to_upstream(
 ) -> Headers:
     """What of a client's request goes to an upstream. ``keyed``: the client's key is one of ours,
     and must not leave. ``key`` is the upstream's own; ``own`` are set in place of the client's."""
-    # The server has unpacked what came packed. What is about the client's connection must not be
-    # able to name, and so to take away, what is set here.
-    drop = {"content-encoding", "connection", *named_by_connection(headers)}
+    # What is about the client's connection must not be able to name, and so to take away, what is
+    # set here.
+    drop = {"connection", *named_by_connection(headers)}
+    if (first(headers, "content-encoding") or "").lower() in UNPACKED:
+        drop.add("content-encoding")
     drop |= {name.lower() for name, _ in own}
     if keyed or key is not None:
         drop |= KEYS

@@ -111,3 +111,11 @@ def first(headers: Headers | Mapping[str, str], name: str) -> str | None:
         if key.lower() == wanted:
             return value
     return None
+
+
+def is_event_stream(headers: Headers) -> bool:
+    """Are these the headers of a stream of events? One that is still packed cannot be read as
+    such: it goes on as it came."""
+    kind = first(headers, "content-type") or ""
+    coding = first(headers, "content-encoding") or "identity"
+    return kind.lower().startswith("text/event-stream") and coding.lower() == "identity"

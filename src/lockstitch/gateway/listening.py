@@ -11,11 +11,22 @@ from ssl import SSLContext
 from typing import Any, Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import (
+    BadHttpMethod,
+    BadStatusLine,
+    ContentEncodingError,
+    HttpProcessingError,
+    InvalidURLError,
+    LineTooLong,
+)
 from aiohttp.web_protocol import RequestHandler
 
 from lockstitch.gateway.config.model import Limits
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+Refuser = Callable[[str], web.StreamResponse]
+"""Says no to what is no request, and why."""
 
 BACKLOG: Final = 1024
 """Everybody comes back at once after a restart."""
@@ -26,6 +37,22 @@ it is reset, and a client may never read why."""
 
 CLOSE_SECONDS: Final = 1.0
 """For connections that are idle, or were broken off, to be gone."""
+
+UNREADABLE: Final[tuple[tuple[type[HttpProcessingError], str], ...]] = (
+    (BadHttpMethod, "it does not begin as HTTP does; a port without TLS is no https:// address"),
+    (BadStatusLine, "its first line is none of HTTP/1.1"),
+    (InvalidURLError, "its target is not a path of printable ASCII"),
+    (LineTooLong, "a line of its head is too long"),
+    (ContentEncodingError, "its content-encoding cannot be unpacked here"),
+    (HttpProcessingError, "a header, or the framing of its body, is malformed"),
+)
+"""What is wrong with bytes that are no request, in words of our own: aiohttp's show the bytes, and
+there may be a key in them. The first that fits; most of them are kinds of one another."""
+
+
+def why_unreadable(error: BaseException | None) -> str | None:
+    """What is wrong with what a client sent; None if this error says nothing of that."""
+    return next((why for kind, why in UNREADABLE if isinstance(error, kind)), None)
 
 
 class Connection(RequestHandler):
@@ -57,6 +84,26 @@ class Connection(RequestHandler):
             self._first.cancel()
             self._first = None
 
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no request. aiohttp would log it with all of its bytes."""
+        why = why_unreadable(exc)
+        if why is None or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        answer = self._listener.refuse(why)
+        answer.force_close()
+        return answer
+
+    def log_exception(self, *args: Any, **more: Any) -> None:
+        # A body that cannot be read was refused. What is left of it is found to be so once more.
+        if not isinstance(more.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **more)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         self.arrived()
         self._listener.count -= 1
@@ -68,7 +115,8 @@ class Connection(RequestHandler):
 class Listener:
     """The sockets that a gateway listens on."""
 
-    def __init__(self, handler: Handler, limits: Limits) -> None:
+    def __init__(self, handler: Handler, limits: Limits, *, refuse: Refuser) -> None:
+        self.refuse = refuse
         self.limits = limits
         """May be changed at any time: for the next request, and where it is about a connection, for
         the next one of these."""

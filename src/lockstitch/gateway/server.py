@@ -24,9 +24,10 @@ from lockstitch.gateway.deciding.refusals import Refusal, RequestRefused
 from lockstitch.gateway.doors import conversations, guarded, models, passing, responses, retrieving
 from lockstitch.gateway.doors.realtime import attend
 from lockstitch.gateway.doors.socket import converse
-from lockstitch.gateway.listening import Listener
+from lockstitch.gateway.lines import Headers
+from lockstitch.gateway.listening import Listener, why_unreadable
 from lockstitch.gateway.responding.mishaps import refusal_for
-from lockstitch.gateway.responding.passing import refused
+from lockstitch.gateway.responding.passing import NOBODY_READS, refused
 from lockstitch.gateway.watching import logs
 from lockstitch.gateway.watching.logs import RequestEnded
 from lockstitch.gateway.watching.tracing import Tracing
@@ -44,6 +45,11 @@ ROOT: Final = "/v1/"
 
 REALTIME: Final = "realtime"
 
+GUARDED: Final = frozenset({"responses", "conversations"})
+"""Of what stands below these each thing belongs to one key."""
+
+_BLANK: Final = "".join(map(chr, range(0x21)))
+
 Door: TypeAlias = Callable[..., Awaitable[web.StreamResponse]]
 
 
@@ -52,7 +58,7 @@ class Gateway:
 
     def __init__(self, config: Config, store: Store) -> None:
         self.world = World(config, store)
-        self._listener = Listener(self._handle, config.limits)
+        self._listener = Listener(self._handle, config.limits, refuse=self._unreadable)
         self._tracing = Tracing()
         self._draining = False
         self._open = 0
@@ -94,12 +100,7 @@ class Gateway:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         begun = asyncio.get_running_loop().time()
-        caller = Caller(
-            request_id=f"{self._named}{next(self._requests):012x}",
-            key=None,
-            headers=[*request.headers.items()],
-            notes=[],
-        )
+        caller = self._caller([*request.headers.items()])
         api = _api_of(request.path)
         span = self._tracing.begin(request.method, request.path, request.headers)
         self._open += 1
@@ -113,6 +114,16 @@ class Gateway:
             span.end(response.status, request_id=caller.request_id, upstream=caller.upstream)
         self._ended(caller, response.status, begun, request)
         return response
+
+    def _caller(self, headers: Headers) -> Caller:
+        request_id = f"{self._named}{next(self._requests):012x}"
+        return Caller(request_id=request_id, key=None, headers=headers, notes=[])
+
+    def _unreadable(self, why: str) -> web.StreamResponse:
+        """Bytes came that are no request."""
+        caller = self._caller([])
+        logs.happened("no request", request_id=caller.request_id, why=why)
+        return refused(caller, refusals.unreadable(why))
 
     async def _answer(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         if request.path.startswith("/health/"):
@@ -137,12 +148,16 @@ class Gateway:
             return await self._upgraded(request, caller)
         if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        await self._arrive(request)
+        if not await self._arrived(request):
+            self.world.metrics.clients_gone.inc()
+            caller.note("client gone")
+            return web.Response(status=NOBODY_READS)
         with self.world.place_for(caller):
             return await self._through_door(request, caller)
 
-    async def _arrive(self, request: web.BaseRequest) -> None:
-        """Wait for the body. The request keeps it: doors read it again."""
+    async def _arrived(self, request: web.BaseRequest) -> bool:
+        """Wait for the body. The request keeps it: doors read it again. False, if the client went
+        away before it was all there."""
         # What came with the head is not waited for.
         seconds = None if request.content.is_eof() else self.world.config.limits.request_seconds
         try:
@@ -150,6 +165,12 @@ class Gateway:
                 await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise RequestRefused(refusals.too_large(request.client_max_size)) from None
+        except web.RequestPayloadError as error:
+            why = why_unreadable(error.__cause__) or "its body breaks off"
+            raise RequestRefused(refusals.unreadable(why)) from error
+        except ConnectionError:
+            return False
+        return True
 
     async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
@@ -165,7 +186,8 @@ class Gateway:
     async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         parts = _parts(request)
         door, ids = _door(request.method, parts)
-        if door is passing.everything_else and self.world.keyring and _is_guarded(parts):
+        passes = door in (passing.everything_else, models.model)
+        if passes and self.world.keyring and _is_guarded(parts):
             # Whose it is can only be told where it is known what it is.
             return refused(caller, _no_such_path(request))
         return await door(self.world, caller, request, *ids)
@@ -243,6 +265,8 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return guarded.exchange, [Api.MESSAGES]
         case "GET", ["models"]:
             return models.models, []
+        case "GET", ["models", *names] if names:
+            return models.model, ["/".join(names)]  # some have a slash in them
         case "POST", ["conversations"]:
             return conversations.create, []
         case "GET", ["conversations", conversation]:
@@ -259,12 +283,21 @@ def _door(method: str, parts: list[str]) -> tuple[Door, list[object]]:
             return conversations.retrieve_item, [conversation, item]
         case "DELETE", ["conversations", conversation, "items", item]:
             return conversations.delete_item, [conversation, item]
+        case _, ["chat", *_]:
+            return passing.everything_else, [Api.CHAT]
+        case _, ["messages", *_]:
+            return passing.everything_else, [Api.MESSAGES]
     return passing.everything_else, []
 
 
 def _is_guarded(parts: list[str]) -> bool:
-    """Does a path name something that belongs to one key?"""
-    return parts[0] in ("responses", "conversations")
+    """Does a path name something that belongs to one key, as any upstream may read it? There are
+    servers that take upper case for lower and a backslash for a slash, that decode twice, and that
+    cut off what stands behind a semicolon, or dots and blanks."""
+    spelled = unquote("/".join(parts)).lower().replace("\\", "/")
+    words = [word.partition(";")[0].strip(_BLANK) for word in spelled.split("/")]
+    first = next((word for word in words if word.strip(".")), "")
+    return ".." in words or first.strip(".") in GUARDED
 
 
 def _parts(request: web.BaseRequest) -> list[str]:

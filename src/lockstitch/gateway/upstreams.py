@@ -55,6 +55,16 @@ class Reached:
     def keeps_state(self) -> bool:
         return self.told.state == "upstream"
 
+    def is_reached_as(self, other: Reached) -> bool:
+        """Is a connection to this one as one to that would be? Both may be the same upstream, in
+        one configuration and the next."""
+        mine, its = self.told, other.told
+        return (mine.url, mine.key, mine.headers) == (
+            its.url,
+            its.key,
+            its.headers,
+        ) and self.keyed == other.keyed
+
     def headers(self, client: Headers) -> Headers:
         key = self.told.key.reveal() if self.told.key is not None else None
         return to_upstream(client, key=key, own=self.told.headers, keyed=self.keyed)

@@ -48,6 +48,10 @@ class ClaimLost(StoreError):
     """Another process has taken the conversation over; nothing was written."""
 
 
+class ConversationDeleted(ClaimLost):
+    """The conversation was deleted meanwhile; nothing was written."""
+
+
 class OutOfStep(StoreError):
     """The conversation is longer or shorter than the writer believed; nothing was written."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstitch.core.records import Record
-from lockstitch.store.errors import ClaimLost, OutOfStep
+from lockstitch.store.errors import ClaimLost, ConversationDeleted, OutOfStep
 
 
 def check_numbers(
@@ -40,7 +40,8 @@ def claim_lost(url: str, conversation: str, *, there: bool, owner: str | None) -
         what = "was released"
     else:
         what = f"was taken over by {owner}"
-    return ClaimLost(
+    kind = ClaimLost if there else ConversationDeleted
+    return kind(
         f"Conversation {conversation!r} in {url} {what}; nothing was written."
         " Claim it again, and read what is there before you write."
     )

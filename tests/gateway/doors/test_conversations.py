@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import openai
 import pytest
 
 from lockstitch.gateway.config.model import Upstream
 from lockstitch.store.errors import CannotWrite
 from lockstitch.store.memory import MemoryStore
 from lockstitch.testing import EmulatorThread
+from tests.gateway import building as gateways
 from tests.gateway.doors.serving import at, nobody, refusal, run, serving
 
 
@@ -191,13 +193,15 @@ def test_a_body_that_is_none():
             for path, body in (
                 ("/conversations", b"[1]"),
                 ("/conversations", b'{"items": [1]}'),
+                ("/conversations", rb'{"items": [{"role": "user", "content": "\ud83d"}]}'),
                 (f"/conversations/{made.id}", b"{}"),
                 (f"/conversations/{made.id}/items", b"{}"),
             ):
                 found.append(await refusal(client.post(path, content=body, cast_to=object)))
             return [(status, error["param"]) for status, error in found]
 
-    assert run(play()) == [(400, None), (400, "items[0]"), (400, "metadata"), (400, "items")]
+    wrong = [None, "items[0]", None, "metadata", "items"]
+    assert run(play()) == [(400, param) for param in wrong]
 
 
 # --- whose it is -------------------------------------------------------------------------------
@@ -431,3 +435,45 @@ def test_edits_at_the_same_time_wait_for_one_another():
             assert sorted(item.content[0].text for item in listed.data) == sorted("0123456789")
 
     run(play())
+
+
+def test_items_that_may_have_arrived_are_not_sent_again_by_the_official_client():
+    async def play():
+        async with gateways.both() as (up, gw):
+            made = gateways.raw(b'{"id":"conv_1"}', kind="application/json")
+            up.then(made)
+
+            async def cut(asked):
+                asked.request.transport.abort()
+
+            async with openai.AsyncOpenAI(base_url=gw.url, api_key="any", max_retries=2) as client:
+                client._sleep_for_retry = no_wait
+                conversation = await client.conversations.create()
+                up.then(*[cut] * 10)
+                with pytest.raises(openai.InternalServerError, match="only if that does no harm"):
+                    await client.conversations.items.create(conversation.id, items=[message("Hi.")])
+            assert len(up.asked) == 2
+
+    async def no_wait(**how):
+        """Behind each try that failed."""
+
+    gateways.run(play())
+
+
+@pytest.mark.parametrize("path", ["/conversations", "/conversations/conv_1/items"])
+def test_an_item_of_another_key_gets_into_no_conversation(path):
+    async def play():
+        async with gateways.both(keys=gateways.keys("a", "b")) as (up, gw):
+            up.then(gateways.streaming("resp_1", gateways.message("secret", "msg_secret")))
+            await gw.ask(input="x", key="lsk_a")
+            up.then(gateways.raw(b'{"id":"conv_1"}', kind="application/json"))
+            assert (await gw.ask(path="/conversations", key="lsk_b"))["http"] == 200
+            named = {"type": "item_reference", "id": "msg_secret"}
+            asked = len(up.asked)
+            assert (await gw.ask(path=path, items=[named], key="lsk_b"))["http"] in (400, 404)
+            assert len(up.asked) == asked
+            for items in ([message("Hi.")], "x", [5], None):
+                up.then(gateways.raw(b'{"id":"conv_2"}', kind="application/json"))
+                assert (await gw.ask(path=path, items=items, key="lsk_b"))["http"] == 200
+
+    gateways.run(play())

@@ -149,6 +149,29 @@ def test_what_never_left_goes_to_the_next_upstream_and_what_did_does_not():
     run(main())
 
 
+@HISTORIES
+@pytest.mark.parametrize("guard", ["refuse", "mend", "off"])
+def test_each_upstream_is_guarded_as_it_is_told_to_be(guard, path, history):
+    async def main():
+        async with provider() as made:
+            first = "off" if guard != "off" else "refuse"
+            away = upstream(made, "away", url="http://127.0.0.1:1/v1", guard=first)
+            async with gateway(away, upstream(made, "next", guard=guard)) as gw:
+                made.then(raw(b"{}", kind="application/json"))
+                status, body = await post(gw, path, {"messages": history})
+                if first == "refuse":
+                    assert (status, made.asked) == (400, [])  # the first that it is for says no
+                elif guard == "refuse":
+                    assert (status, made.asked) == (400, [])
+                    assert ("type" in json.loads(body)) == (path == "/messages")
+                else:
+                    assert status == 200
+                    assert len(made.asked[0].json["messages"]) > len(history[:2])
+                    assert "lockstitch" in json.dumps(made.asked[0].json["messages"][2])
+
+    run(main())
+
+
 def test_a_client_that_goes_away_lets_its_upstream_go():
     async def work(up, gw):
         async def slow(asked):

@@ -69,6 +69,21 @@ def test_an_upstream_that_has_no_list_does_not_spoil_that_of_the_others(answer):
     run(main())
 
 
+def test_where_no_upstream_tells_its_models_that_is_not_said_to_be_none():
+    async def main():
+        async with provider() as one:
+            away = upstream(one, "away", url="http://127.0.0.1:1/v1")
+            async with gateway(upstream(one, "one"), away) as gw:
+                one.then(raw(b'{"error":{"message":"wrong key"}}', status=401))
+                async with gw.client.get(gw.url + "/models") as told:
+                    assert (told.status, b"wrong key" in await told.read()) == (401, True)
+            other = upstream(one, "b", models=("b",), url=away.url)
+            async with gateway(away, other) as gw, gw.client.get(gw.url + "/models") as told:
+                assert (told.status, b"'away'" in await told.read()) == (502, True)
+
+    run(main())
+
+
 def test_a_key_sees_only_what_it_may_use():
     async def main():
         async with provider() as one, provider() as two:
@@ -82,5 +97,54 @@ def test_a_key_sees_only_what_it_may_use():
                     gw.url + "/models", headers={"authorization": "Bearer lsk_b"}
                 ) as told:
                     assert told.status >= 400
+
+    run(main())
+
+
+async def one_model(gw, name, key=None):
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    async with gw.client.get(f"{gw.url}/models/{name}", headers=headers) as told:
+        return told.status, json.loads(await told.read())
+
+
+MISSING = raw(b'{"error":{"message":"no such model"}}', status=404, kind="application/json")
+
+
+def test_a_model_is_told_by_the_upstream_that_has_it():
+    async def main():
+        async with provider() as one, provider() as two, provider() as three:
+            some = (upstream(one, "one", models=("a*",)), upstream(two, "two"))
+            async with gateway(*some, upstream(three, "three")) as gw:
+                two.then(MISSING)
+                three.then(raw(b'{"id":"maker/b"}', kind="application/json"))
+                assert await one_model(gw, "maker/b?x=1") == (200, {"id": "maker/b"})
+                assert one.asked == []
+                assert three.asked[0].request.raw_path == "/v1/models/maker/b?x=1"
+                two.then(MISSING)
+                three.then(MISSING)
+                assert await one_model(gw, "c") == (404, {"error": {"message": "no such model"}})
+
+    run(main())
+
+
+def test_a_model_that_may_be_at_an_upstream_that_is_away_is_not_said_to_be_nowhere():
+    async def main():
+        async with provider() as one:
+            away = upstream(one, "away", url="http://127.0.0.1:1/v1")
+            async with gateway(away, upstream(one, "one")) as gw:
+                one.then(MISSING)
+                status, said = await one_model(gw, "a")
+                assert status == 502
+                assert "'away'" in said["error"]["message"]
+
+    run(main())
+
+
+def test_a_model_of_no_pattern_is_asked_for_nowhere():
+    async def main():
+        async with both(up_models=("a*",)) as (up, gw):
+            status, said = await one_model(gw, "b")
+            assert (status, said["error"]["code"]) == (404, "model_not_found")
+            assert up.asked == []
 
     run(main())

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import pytest
 from aiohttp import WSMsgType, web
 from msgspec.structs import replace
 
-from tests.gateway.building import EACH_SECONDS, QUICK, both, keys, open_files, run, until
+from tests.gateway.building import (
+    EACH_SECONDS,
+    QUICK,
+    both,
+    gateway,
+    keys,
+    open_files,
+    provider,
+    run,
+    until,
+    upstream,
+)
 
 
 def served(work, **more):
@@ -273,3 +285,56 @@ def test_a_client_that_goes_away_before_an_answer_leaves_nothing_behind():
         assert open_files() <= before + 3
 
     served(work)
+
+
+@pytest.mark.parametrize(
+    ("coding", "unpacked"), [("gzip", True), ("x-gzip", False), ("gzip, aws-chunked", False)]
+)
+def test_a_body_is_said_to_be_packed_as_long_as_it_is(coding, unpacked):
+    async def work(up, gw):
+        up.then(saying(b"{}"))
+        sent = gzip.compress(b"what is sent")
+        named = {"content-encoding": coding}
+        async with gw.client.post(gw.url + "/files", data=sent, headers=named) as told:
+            assert told.status == 200
+        (asked,) = up.asked
+        assert asked.body == (b"what is sent" if unpacked else sent)
+        assert asked.request.headers.get("content-encoding") == (None if unpacked else coding)
+
+    served(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/messages/count_tokens", "anthropic"),
+        ("/messages/batches/1", "anthropic"),
+        ("/chat/completions/1", "openai"),
+        ("/files", "openai"),
+    ],
+)
+def test_what_belongs_to_an_api_goes_to_an_upstream_of_that_api(path, to):
+    async def main():
+        async with provider() as one, provider() as two:
+            some = (
+                upstream(one, "openai", apis=("responses", "chat")),
+                upstream(two, "anthropic", apis=("messages",)),
+            )
+            async with gateway(*some) as gw:
+                for made in (one, two):
+                    made.then(saying(b"{}"))
+                async with gw.client.post(gw.url + path, json={}) as told:
+                    assert told.status == 200
+                assert [len(one.asked), len(two.asked)] == ([1, 0] if to == "openai" else [0, 1])
+
+    run(main())
+
+
+def test_what_belongs_to_an_api_that_no_upstream_has_is_refused_in_its_form():
+    async def work(up, gw):
+        async with gw.client.post(gw.url + "/messages/count_tokens", json={}) as told:
+            assert told.status == 404
+            assert (await told.json())["type"] == "error"
+        assert up.asked == []
+
+    served(work, up_apis=("responses",))

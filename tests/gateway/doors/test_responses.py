@@ -71,6 +71,44 @@ def test_a_stream_passes_byte_for_byte():
     run(main())
 
 
+def with_ids(body):
+    blocks = body.removesuffix(b"\n\n").split(b"\n\n")
+    return b"".join(b"id: %d\n%b\n\n" % (n, block) for n, block in enumerate(blocks))
+
+
+SPELLED = {
+    "lines that end with CR and LF": lambda body: body.replace(b"\n", b"\r\n"),
+    "no space behind the colon": lambda body: body.replace(b"data: ", b"data:"),
+    "no name": lambda body: b"\n".join(
+        line for line in body.split(b"\n") if not line.startswith(b"event:")
+    ),
+    "ids": with_ids,
+}
+
+
+@pytest.mark.parametrize("how", sorted(SPELLED))
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_stream_passes_byte_for_byte_however_its_lines_are_written(how, at_once):
+    async def main():
+        body = SPELLED[how](sse(told_by("resp_1", message(), call(), message("on"))))
+        blank = b"\r\n\r\n" if b"\r" in body else b"\n\n"
+
+        async def answer(asked):
+            told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+            await told.prepare(asked.request)
+            for block in [body] if at_once else body.removesuffix(blank).split(blank):
+                await told.write(block if at_once else block + blank)
+            return told
+
+        async with both() as (up, gw):
+            up.then(answer)
+            asked = {"model": "m", "input": "x", "stream": True}
+            async with gw.client.post(gw.url + "/responses", json=asked) as told:
+                assert await told.read() == body
+
+    run(main())
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_a_stream_in_small_pieces_passes_byte_for_byte(size):
     async def main():
@@ -502,15 +540,46 @@ def test_what_another_key_made_is_not_there():
     run(main())
 
 
-def test_an_item_of_another_key_cannot_be_referred_to():
+REASONED = {"type": "reasoning", "id": "rs_secret", "summary": []}
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"type": "item_reference", "id": "msg_secret"},
+        {"id": "msg_secret"},
+        {"type": None, "id": "msg_secret"},
+        REASONED,
+    ],
+)
+def test_an_item_of_another_key_cannot_be_referred_to(named):
+    async def main():
+        async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
+            up.then(streaming("resp_1", REASONED, message("secret", "msg_secret")))
+            await gw.ask(input="x", key="lsk_a")
+            asked = len(up.asked)
+            told = await gw.ask(input=[named, user()], key="lsk_b")
+            assert told["http"] in (400, 404), told
+            assert len(up.asked) == asked
+            assert (await gw.ask(input=[named, user()], key="lsk_a"))["http"] == 200
+
+    run(main())
+
+
+def test_an_item_of_another_key_does_not_become_ones_own_by_sending_its_id():
     async def main():
         async with both(keys=keys("a", "b"), unknown_chains="refuse") as (up, gw):
             up.then(streaming("resp_1", message("secret", "msg_secret")))
             await gw.ask(input="x", key="lsk_a")
+            await gw.ask(input=[message("mine", "msg_secret"), user()], key="lsk_b")
             asked = len(up.asked)
-            told = await gw.ask(input=[{"type": "item_reference", "id": "msg_secret"}], key="lsk_b")
-            assert told["http"] in (400, 404), told
+            reference = {"type": "item_reference", "id": "msg_secret"}
+            assert (await gw.ask(input=[reference, user()], key="lsk_b"))["http"] in (400, 404)
             assert len(up.asked) == asked
+            # Whose upstream gives the same ids to everybody has items of its own by them.
+            up.then(streaming("resp_2", message("mine", "msg_secret")))
+            await gw.ask(input="x", key="lsk_b")
+            assert (await gw.ask(input=[reference, user()], key="lsk_b"))["http"] == 200
 
     run(main())
 
@@ -525,6 +594,16 @@ def test_an_item_of_another_key_cannot_be_referred_to():
         "/responses/resp_1/anything",
         "/responses/%72esp_1",
         "/%72esponses/resp_1",
+        "/Responses/resp_1",
+        "/responses;v=1/resp_1",
+        "/responses%20/resp_1",
+        "/responses./resp_1",
+        "/%2572esponses/resp_1",
+        "/%5cresponses%5cresp_1",
+        "/x%5c..%5cresponses%5cresp_1",
+        "/x/%252e%252e/responses/resp_1",
+        "/models/%252e%252e/responses/resp_1",
+        "/%20responses%00/resp_1",
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -749,7 +828,11 @@ def test_the_response_of_a_stream_without_output_is_as_it_was_said():
 
 
 @pytest.mark.parametrize(
-    "path", ["//responses", "/responses/", "/responses//compact", "/responses//", "/%72esponses"]
+    "path",
+    [
+        *("//responses", "/responses/", "/responses//compact", "/responses//", "/%72esponses"),
+        *("/RESPONSES", "/responses;a", "/responses%20", "/%2572esponses", "/%5cresponses"),
+    ],
 )
 def test_no_spelling_of_a_path_goes_on_from_what_another_key_made(path):
     async def main():
@@ -798,5 +881,28 @@ def test_a_client_that_left_before_its_answer_began_is_not_answered_for_ever(str
             writer.transport.abort()
             await until(lambda: not gw.world.running, seconds=3)
             await until(lambda: up.gone)
+
+    run(main())
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_with_half_a_character_ends_once_and_is_kept(transport, streamed):
+    half = "\ud83d"
+
+    async def main():
+        async with both(up_transport=transport) as (up, gw):
+            events = told_by("resp_1", message(half), call(arguments=json.dumps({"a": half})))
+            up.then(saying(events))
+            if streamed:
+                assert await gw.stream(input="x") == events
+            else:
+                assert (await gw.ask(input="x"))["id"] == "resp_1"
+            up.then(refusing(NOT_FOUND, 404), streaming("resp_2", message("on")))
+            told = await gw.ask(input=[output()], previous_response_id="resp_1")
+            assert told["id"] == "resp_2"
+            _, said, called, _ = up.asked[-1].json["input"]
+            assert said["content"][0]["text"] == "\ufffd"
+            assert called["call_id"] == "call_1"
 
     run(main())

@@ -10,6 +10,7 @@ import socket
 import aiohttp
 import openai
 import pytest
+from aiohttp import web
 from msgspec import structs
 from yarl import URL
 
@@ -25,6 +26,7 @@ from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.store.memory import MemoryStore
+from tests.gateway import building
 from tests.gateway.doors.serving import (
     ask,
     at,
@@ -336,6 +338,38 @@ def test_one_that_is_heard_when_it_is_deleted_is_not_told_again(emulator):
             await recording.close()
 
     run(play())
+
+
+@pytest.mark.parametrize("state", ["upstream", "gateway"])
+def test_a_stream_whose_response_is_deleted_goes_on_to_its_end_and_is_not_kept(state):
+    async def play():
+        async with building.both(up_state=state) as (up, gw):
+            events = building.told_by("resp_1", building.call(), building.message("hi"))
+            deleted = asyncio.Event()
+
+            async def slow(asked):
+                told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+                await told.prepare(asked.request)
+                await told.write(building.sse(events[:5]))
+                await deleted.wait()
+                await told.write(building.sse(events[5:]))
+                return told
+
+            up.then(slow)
+            hearing = asyncio.create_task(gw.stream(input="x"))
+            exchange = gw.world.exchanges.exchange
+            while (kept := await exchange("local", "resp_1")) is None or not kept.said:
+                await asyncio.sleep(0.01)
+            up.then(building.raw(b"{}", kind="application/json"))
+            async with gw.client.delete(gw.url + "/responses/resp_1") as gone:
+                assert gone.status == 200
+            deleted.set()
+            told = await hearing
+            assert [event["type"] for event in told] == [event["type"] for event in events]
+            assert not gw.world.journal_failed
+            assert await exchange("local", "resp_1") is None
+
+    building.run(play())
 
 
 def test_a_delete_that_the_upstream_refuses_deletes_nothing(emulator):

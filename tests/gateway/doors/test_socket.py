@@ -20,18 +20,26 @@ from tests.gateway.building import (
     WRITES,
     both,
     call,
+    encoded,
     error_body,
+    events_in,
+    gateway,
     keys,
     message,
     next_end,
     open_files,
     output,
+    provider,
+    raw,
     refusing,
+    response,
     run,
     saying,
+    sse,
     streaming,
     told_by,
     until,
+    upstream,
     user,
 )
 
@@ -771,7 +779,11 @@ def test_frames_that_are_refused_use_up_no_lane():
 
 
 @pytest.mark.parametrize(
-    "path", ["/responses/", "//responses", "/responses//", "/responses/resp_1", "/%72esponses/"]
+    "path",
+    [
+        *("/responses/", "//responses", "/responses//", "/responses/resp_1", "/%72esponses/"),
+        *("/Responses", "/responses;a", "/%2572esponses", "/%5cresponses"),
+    ],
 )
 def test_no_spelling_of_the_path_leads_past_the_gateway(path):
     async def main():
@@ -801,5 +813,150 @@ def test_no_spelling_of_the_path_leads_past_the_gateway(path):
             await asyncio.sleep(0.1)
             assert len(up.asked) == asked
             writer.close()
+
+    run(main())
+
+
+# --- an upstream that does not stream ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", [None, "a"])
+def test_a_response_that_came_whole_is_told_in_events_kept_and_gone_on_from(lane):
+    named = {} if lane is None else {"stream_id": lane}
+
+    async def main():
+        async with both() as (up, gw):
+            await work(up, gw)
+
+    async def work(up, gw):
+        whole = encoded(response("resp_1", call(), message("hi")))
+        up.then(raw(whole, kind="application/json"))
+        ws = await gw.socket()
+        await ws.send_json(create(input="x", **named))
+        told = await frames(ws, 4)
+        assert [event["type"] for event in told] == [
+            "response.created",
+            "response.output_item.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+        assert {event.get("stream_id") for event in told} == {lane}
+        url = gw.url + "/responses/resp_1?stream=true&starting_after=1"
+        async with gw.client.get(url) as again:
+            rest = events_in(await again.read())
+        assert [event["sequence_number"] for event in rest] == [2, 3]
+        up.then(refusing(NOT_FOUND, 404), raw(sse(told_by("resp_2", message("on")))))
+        asked = {"previous_response_id": "resp_1", "input": [output()]}
+        await ws.send_json(create(**asked, **named))
+        assert (await next_end(ws))["response"]["id"] == "resp_2"
+        sent = up.asked[-1].json["input"]
+        kinds = [item.get("type") for item in sent[1:]]
+        assert kinds == ["function_call", "message", "function_call_output"]
+        await ws.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b"<html>", "text/html", "neither a stream"),
+        (b'{"id":"resp_1","status":"queued"}', "application/json", "neither a stream"),
+        (b'{"error":{"message":"too long","code":"x"}}', "application/json", "too long"),
+    ],
+)
+def test_what_is_neither_a_stream_nor_a_response_is_an_error_with_words(body, kind, words):
+    async def main():
+        async with both() as (up, gw):
+            await work(up, gw)
+
+    async def work(up, gw):
+        up.then(raw(body, kind=kind))
+        ws = await gw.socket()
+        await ws.send_json(create(input="x"))
+        (told,) = await frames(ws, 1)
+        assert (told["type"], told["status"]) == ("error", 502)
+        assert words in told["error"]["message"]
+        assert len(up.asked) == 1
+        await ws.close()
+
+    run(main())
+
+
+# --- another configuration ---------------------------------------------------------------------
+
+
+def test_an_upstream_that_was_moved_is_asked_at_its_new_address_on_an_open_connection():
+    async def main():
+        async with (
+            provider() as old,
+            provider() as new,
+            gateway(upstream(old, transport="both")) as gw,
+        ):
+            ws = await gw.socket()
+            old.then(streaming("resp_1", message("hi")))
+            await ws.send_json(create(input="x"))
+            await next_end(ws)
+            moved = upstream(new, transport="both")
+            await gw.gateway.reload(replace(gw.world.config, upstreams=(moved,)))
+            new.then(refusing(NOT_FOUND, 404), streaming("resp_2", message("on")))
+            await ws.send_json(create(input="y", previous_response_id="resp_1"))
+            assert (await next_end(ws))["response"]["id"] == "resp_2"
+            assert len(old.asked) == 1
+            assert [item["role"] for item in new.asked[-1].json["input"]] == [
+                *("user", "assistant", "user")
+            ]
+            await until(lambda: old.open_sockets == 0)
+            (session,) = gw.world.sessions
+            assert len(session.flow._lines) == 1  # of the old one nothing is left
+            await ws.close()
+
+    run(main())
+
+
+def test_a_configuration_that_leaves_an_upstream_as_it_is_leaves_its_connection_open():
+    async def main():
+        async with both(up_transport="both") as (up, gw):
+            ws = await gw.socket()
+            for n in range(2):
+                await ws.send_json(create(input="x"))
+                await next_end(ws)
+                await gw.gateway.reload(gw.world.config)
+                assert len(up.sockets) == 1, n
+            await ws.close()
+
+    run(main())
+
+
+def test_an_upstream_that_was_moved_says_its_last_answer_to_the_end():
+    async def main():
+        async with (
+            provider() as old,
+            provider() as new,
+            gateway(upstream(old, transport="both")) as gw,
+        ):
+            ws = await gw.socket()
+            go_on = asyncio.Event()
+            events = told_by("resp_1", message("hi"))
+
+            async def slow(asked):
+                for event in events[:3]:
+                    await asked.socket.send_json({**event, "stream_id": "a"})
+                await go_on.wait()
+                for event in events[3:]:
+                    await asked.socket.send_json({**event, "stream_id": "a"})
+
+            old.then(slow)
+            await ws.send_json(create(input="x", stream_id="a"))
+            await frames(ws, 3)
+            moved = upstream(new, transport="both")
+            await gw.gateway.reload(replace(gw.world.config, upstreams=(moved,)))
+            await ws.send_json(create(input="y", stream_id="b"))
+            assert (await next_end(ws, "b"))["type"] == "response.completed"
+            go_on.set()
+            assert (await next_end(ws, "a"))["response"]["id"] == "resp_1"
+            assert (len(old.asked), len(new.asked)) == (1, 1)
+            await until(lambda: old.open_sockets == 0)
+            await ws.close()
 
     run(main())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from collections import deque
 from contextlib import suppress
 from itertools import pairwise
@@ -149,3 +150,44 @@ def test_what_never_comes_to_a_body_is_bad_after_a_while(start):
     answer.pieces.clear()
     with pytest.raises(BadAnswer):
         deque(map(answer.feed, [b"y" * 1000] * 10))
+
+
+@given(pieces=PIECES, cuts=CUTS)
+def test_a_packed_body_is_unpacked_and_none_of_its_chunks_can_be_handed_on(pieces, cuts):
+    packed = gzip.compress(b"".join(pieces))
+    parts = [packed[n : n + 7] for n in range(0, len(packed), 7)]
+    head = OK + b"Content-Encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n"
+    answer = fed(head + chunked(parts), cuts=cuts)
+    assert not answer.between_chunks
+    answer.feed(b"0\r\n\r\n")
+    assert b"".join(answer.pieces) == b"".join(pieces)
+    assert answer.headers == [("transfer-encoding", "chunked")]
+    assert answer.whole
+
+
+@pytest.mark.parametrize("body", [b"{}", gzip.compress(b"hello")[:-3]])
+def test_a_packed_body_that_cannot_be_unpacked_to_its_end_is_bad(body):
+    head = b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with pytest.raises(BadAnswer, match="packed"):
+        fed(OK + head + body)
+
+
+def test_a_packed_body_to_the_end_of_the_connection_is_whole_only_if_it_is_unpacked():
+    packed = gzip.compress(b"hello")
+    answer = fed(OK + b"content-encoding: gzip\r\n\r\n" + packed[:-1])
+    assert answer.breaks_off
+    answer.feed(packed[-1:])
+    assert not answer.breaks_off
+
+
+def test_what_is_packed_in_a_way_that_is_not_known_says_so_as_it_came():
+    answer = fed(OK + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nhi")
+    assert answer.headers == [("content-encoding", "br"), ("content-length", "2")]
+    assert answer.pieces == [b"hi"]
+
+
+def test_a_part_of_what_is_packed_stays_as_it_came():
+    answer = fed(b"HTTP/1.1 206 Part\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nhi")
+    assert answer.headers[0] == ("content-encoding", "gzip")
+    assert answer.pieces == [b"hi"]
+    assert answer.whole

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from lockstitch.core.errors import LockstitchError
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE
-from lockstitch.gateway.events import fields_of
+from lockstitch.gateway.events import whole_characters
 
 Value = TypeVar("Value")
 
@@ -53,6 +53,7 @@ class NotARequest(LockstitchError, ValueError):
 CREATE_FRAME: Final = "response.create"
 _CREATE_FRAME_RAW: Final = b'"response.create"'
 
+_fields = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Any])
 _raw_list = msgspec.json.Decoder(list[Raw])
 _encoder = msgspec.json.Encoder()
@@ -261,7 +262,7 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
     try:
         if not body.isascii():
             body.decode()  # values are only passed over, which does not look at their characters
-        fields = fields_of(body)
+        fields = _fields.decode(body)
     except UnicodeDecodeError:
         raise NotARequest("The body is not UTF-8. Send JSON in UTF-8.") from None
     except RecursionError:
@@ -269,6 +270,7 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
     except msgspec.ValidationError:
         raise NotARequest("The body is not a JSON object. Send one.") from None
     except msgspec.DecodeError as error:
+        check_characters(body)
         raise NotARequest(f"The body is not valid JSON: {error}.") from None
     if len(fields) > MOST_FIELDS or any(len(name) > LONGEST_NAME_CHARACTERS for name in fields):
         raise NotARequest(
@@ -280,6 +282,16 @@ def _read_fields(body: bytes) -> dict[str, Raw]:
         # One reader takes the first, another the last: nobody could say what was asked.
         raise NotARequest(f"The body has the field {twice!r} twice. Send it once.", param=twice)
     return fields
+
+
+def check_characters(body: bytes) -> None:
+    """Raises `NotARequest` if a text in it was cut in the middle of a character. No provider takes
+    that."""
+    if whole_characters(body) != body:
+        raise NotARequest(
+            "The body has half of a character: a surrogate without its other half, such as "
+            "\\ud83d. Send whole characters."
+        )
 
 
 def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.core.errors import NotAnItem
+from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE, decoded
-from lockstitch.gateway.deciding.asked import NotARequest, value_of, wrong_type
+from lockstitch.gateway.deciding.asked import NotARequest, check_characters, value_of, wrong_type
 from lockstitch.gateway.deciding.listing import type_of
 from lockstitch.gateway.events import fields_of
 
@@ -39,7 +41,18 @@ def read_body(body: bytes) -> ConversationBody:
         body.decode()
     except UNREADABLE:
         raise NotARequest("The body is not a JSON object in UTF-8. Send one.") from None
+    check_characters(body)
     return ConversationBody(items=_items(fields), metadata=_metadata(fields))
+
+
+def items_in(body: bytes) -> list[Wire]:
+    """The items of a body that is for an upstream, as far as there are any: it is the upstream that
+    says what is wrong with it."""
+    try:
+        listed = msgspec.json.decode(fields_of(body).get("items", b"null"))
+    except UNREADABLE:
+        return []
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def missing(name: str) -> NotARequest:

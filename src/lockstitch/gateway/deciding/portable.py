@@ -164,13 +164,31 @@ def abroad(
     return sent
 
 
+def referred(item: Wire) -> str | None:
+    """The id of the item that this one only refers to. It needs no type for that."""
+    if text_of(item.get("type")) not in (None, "item_reference"):
+        return None
+    return text_of(item.get("id")) if _is_reference(item) else None
+
+
+def only_named(item: Wire) -> str | None:
+    """The id of what a provider keeps, if the item is only a name for it."""
+    if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+        return text_of(item.get("id"))
+    return referred(item)
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    return _RESPONSES.read(item)[0].part is Part.REFERENCE
+
+
 def _resolved(item: Wire, lookup: Lookup | None) -> Wire | None:
     """The item itself, or the one that it refers to; None if nobody here has that."""
-    if _RESPONSES.read(item)[0].part is not Part.REFERENCE:
+    if not _is_reference(item):
         return item
     named = text_of(item.get("id"))
     found = lookup(named) if lookup is not None and named is not None else None
-    if found is None or _RESPONSES.read(found)[0].part is Part.REFERENCE:
+    if found is None or _is_reference(found):
         return None
     return dict(found)
 

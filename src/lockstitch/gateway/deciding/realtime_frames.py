@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from lockstitch.dialects.reading import UNREADABLE
-from lockstitch.gateway.events import changed
+from lockstitch.gateway.events import changed, whole_characters
 
 CREATE: Final = "conversation.item.create"
 DELETE: Final = "conversation.item.delete"
@@ -199,7 +199,10 @@ _text: Final = msgspec.json.Decoder(str).decode
 
 
 def behind(payload: bytes, previous: str | None) -> bytes | None:
-    """The same frame with this predecessor; None if not all of its names can be read."""
+    """The same frame with this predecessor; None if not all of it can be read: what is changed
+    would not stay as it came."""
+    if whole_characters(payload) != payload:
+        return None
     try:
         return changed(payload, {"previous_item_id": previous})
     except UNREADABLE:

@@ -38,6 +38,11 @@ _ANTHROPIC_TYPES: Final = {
 """The Messages API tells errors apart by their type alone."""
 
 
+NOT_AGAIN: Final = ("x-should-retry", "false")
+"""The clients of OpenAI and Anthropic send again whatever has a status from 500 on, unless they are
+told not to."""
+
+
 class Refusal(Struct, frozen=True, kw_only=True):
     """One no."""
 
@@ -74,9 +79,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
         if self.retry_after is not None:
             found.append(("retry-after", str(math.ceil(self.retry_after))))
         if not self.again:
-            # The clients of OpenAI and Anthropic send again whatever has a status from 500 on,
-            # unless they are told not to.
-            found.append(("x-should-retry", "false"))
+            found.append(NOT_AGAIN)
         return found
 
     def frame(self, stream_id: str | None = None) -> bytes:
@@ -116,6 +119,10 @@ def not_a_request(error: NotARequest) -> Refusal:
     return Refusal(status=400, message=str(error), param=error.param, code=error.code)
 
 
+def unreadable(why: str) -> Refusal:
+    return Refusal(status=400, message=f"The request cannot be read: {why}.")
+
+
 def response_not_found(response: str) -> Refusal:
     return Refusal(status=404, message=f"Response with id '{response}' not found.")
 
@@ -139,6 +146,18 @@ def previous_response_not_found(response: str) -> Refusal:
 
 def item_not_found(item: str, at: int) -> Refusal:
     return Refusal(status=400, message=f"Item with id '{item}' not found.", param=f"input[{at}].id")
+
+
+def two_anchors() -> Refusal:
+    """In the provider's words."""
+    both = "'conversation' and 'previous_response_id'"
+    return Refusal(
+        status=400,
+        message=f"Mutually exclusive parameters: {both}. Ensure you are only providing one of: "
+        f"{both.replace(' and ', ' or ')}.",
+        param="previous_response_id",
+        code="mutually_exclusive_parameters",
+    )
 
 
 def no_background(upstream: str) -> Refusal:
@@ -227,6 +246,18 @@ def unreachable(upstream: str, failure: LineFailure, *, again: bool = True) -> R
         type="server_error",
         code="upstream_timeout" if failure.timed_out else "upstream_unreachable",
         again=again or not failure.sent,
+    )
+
+
+def no_stream(upstream: str) -> Refusal:
+    """It has answered, and not with what was asked for."""
+    return Refusal(
+        status=502,
+        message=f"The upstream {upstream!r} answered with something that is neither a stream of "
+        "events nor a response. Look whether its url is that of its API.",
+        type="server_error",
+        code="upstream_no_stream",
+        again=False,
     )
 
 

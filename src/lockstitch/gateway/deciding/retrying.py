@@ -305,6 +305,8 @@ def _careful(one: Try, what: Failed) -> Next | None:
 
 def is_repeatable(one: Try) -> bool:
     """May the client send it again by itself? It would not know what it does."""
+    if failed(one.failure, anchor=one.anchor) is not Failed.LOST and not one.in_doubt:
+        return True  # nobody has it
     return not (one.background or one.provider_acts or one.sent is Sent.CONVERSATION)
 
 

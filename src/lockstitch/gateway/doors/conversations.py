@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from lockstitch.core.records import Name, Naming
-from lockstitch.gateway.deciding.conversation_bodies import missing, read_body
+from lockstitch.gateway.deciding.conversation_bodies import items_in, missing, read_body
 from lockstitch.gateway.deciding.listing import MOST_LISTED_ITEMS, Paging, page, paging
 from lockstitch.gateway.deciding.refusals import Refusal, conversation_not_found, unreachable
 from lockstitch.gateway.doors.unknown import NOT_FOUND, asked_elsewhere, keepers, named
@@ -27,6 +27,7 @@ from lockstitch.gateway.responding.passing import (
     told,
     told_json,
 )
+from lockstitch.gateway.responding.preparing import check_references
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 
@@ -37,6 +38,7 @@ async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.
     """`POST /v1/conversations`: at the first upstream that keeps them and can be reached. If none
     keeps any, here; also if none can be reached and there is another that can go on with one of
     ours."""
+    await check_references(world, caller, items_in(await request.read()))
     lost: Refusal | None = None
     for upstream in keepers(world, caller):
         try:
@@ -124,8 +126,13 @@ async def delete(
 async def add_items(
     world: World, caller: Caller, request: web.BaseRequest, conversation: str
 ) -> web.StreamResponse:
-    """`POST /v1/conversations/{id}/items`"""
-    found = await _here(world, caller, request, conversation)
+    """`POST /v1/conversations/{id}/items`. Sent twice they are there twice."""
+    await check_references(world, caller, items_in(await request.read()))
+    try:
+        found = await _here(world, caller, request, conversation)
+    except LineFailure as failure:
+        caller.note_failure(caller.upstream, failure)
+        return refused(caller, unreachable(caller.upstream, failure, again=False))
     if isinstance(found, web.StreamResponse):
         return found
     asked = read_body(await request.read())

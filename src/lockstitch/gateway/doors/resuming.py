@@ -11,7 +11,7 @@ from typing import Self
 
 from lockstitch.gateway.doors.reading import Newer, Reader
 from lockstitch.gateway.events import ERROR, ITEM_DONE, TERMINAL, Heard, Splitter
-from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, first
+from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, is_event_stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.sse import EventTooLarge
 
@@ -72,8 +72,7 @@ class Resumed:
     # What the line calls.
 
     def begun(self, status: int, headers: Headers) -> None:
-        kind = first(headers, "content-type") or ""
-        self._begin(status == 200 and kind.startswith("text/event-stream"))
+        self._begin(status == 200 and is_event_stream(headers))
 
     def heard(self, data: bytes) -> None:
         if self._over:

@@ -43,6 +43,7 @@ class Shared:
 
     def __init__(self, session: Sharing) -> None:
         self._session = session
+        self._to: Reached | None = None
         self._socket: UpstreamSocket | None = None
         self._hearing: dict[str | None, Hearing] = {}
         self._passed: Callable[[bytes], bool] | None = None
@@ -68,7 +69,12 @@ class Shared:
     def has(self, lane: Any) -> bool:
         return lane in self._hearing
 
+    def leads_to(self, upstream: Reached) -> bool:
+        """Is it a connection as one to this upstream would be now? It may have been moved."""
+        return self._to is not None and self._to.is_reached_as(upstream)
+
     async def open(self, upstream: Reached, headers: Headers) -> None:
+        self._to = upstream
         self._socket = await upstream.socket(RESPONSES, of_no_body(headers), self)
 
     def ask(self, lane: str | None, frame: bytes, hearing: Hearing) -> SharedLine:
@@ -168,8 +174,13 @@ class Shared:
             self._socket.resume()
 
     def leave(self) -> None:
+        self._session.flow.forget(self)
         if self._socket is not None:
             self._socket.leave()
+
+    def leave_if_unheard(self) -> None:
+        if not self._hearing:
+            self.leave()
 
     def release(self, lane: str | None, hearing: Hearing) -> None:
         """Nobody listens to this stream any more."""
@@ -181,8 +192,8 @@ class Shared:
         if lane in self._busy:
             # The upstream is still busy with it, and would answer nothing else there.
             self._session.retire(self)
-        if self.retired and not self._hearing:
-            self.leave()
+        if self.retired:
+            self.leave_if_unheard()
 
 
 class SharedLine:

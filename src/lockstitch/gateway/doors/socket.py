@@ -197,6 +197,10 @@ class Session:
         """The connection to an upstream that the lanes share."""
         async with self._opening:
             shared = self.shared.get(upstream.name)
+            if shared is not None and not shared.leads_to(upstream):
+                self.retire(shared)
+                shared.leave_if_unheard()
+                shared = None
             if shared is None or not shared.usable:
                 shared = Shared(self)
                 await shared.open(upstream, headers)

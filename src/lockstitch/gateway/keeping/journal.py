@@ -23,7 +23,7 @@ from lockstitch.dialects.reading import READINGS, decoded
 from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept, kept
 from lockstitch.gateway.keeping.notes import SAME_AS
-from lockstitch.store.contract import Store
+from lockstitch.store.contract import Found, Store
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
 
@@ -167,13 +167,17 @@ class Exchanges:
         return output if same else None
 
     async def is_anothers(self, tenant: str, name: Name) -> bool:
-        """Does another tenant have this, and not this one?"""
+        """Does another tenant have this, and not this one? An item is whose upstream said it, where
+        there is one: anybody can send its id."""
         if not is_id(name.id):
             return False
         places = await self.store.find(name)
-        ours = [place for place in places if place.conversation.startswith(_prefix(tenant))]
-        theirs = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
-        return bool(theirs) and not ours
+        known = [place for place in places if place.conversation.startswith(f"{PREFIX}/")]
+        ours = [place for place in known if place.conversation.startswith(_prefix(tenant))]
+        theirs = [place for place in known if place not in ours]
+        if name.naming is not Naming.ITEM or not ours or not theirs:
+            return bool(theirs) and not ours
+        return not await self._any_said(ours) and await self._any_said(theirs)
 
     async def item(self, tenant: str, id: str) -> bytes | None:
         """The item of this id, as it was seen last."""
@@ -195,6 +199,15 @@ class Exchanges:
 
     async def _facts(self, name: str) -> list[AnyFact]:
         return [records.decoded(record) async for record in self.store.read(name)]
+
+    async def _any_said(self, places: Sequence[Found]) -> bool:
+        """Is an item part of an answer at any of these places?"""
+        for place in places:
+            async for record in self.store.read(place.conversation, after=place.seq - 1):
+                if isinstance(records.decoded(record), ItemCompleted):
+                    return True
+                break
+        return False
 
     async def _item(self, name: str, seq: int) -> bytes | None:
         async for record in self.store.read(name, after=seq - 1):

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.core.facts import AnyFact
 from lockstitch.gateway.watching.logs import careful
-from lockstitch.store.errors import ConversationBusy, StoreError
+from lockstitch.store.errors import ConversationBusy, ConversationDeleted, StoreError
 from lockstitch.store.journal import Journal
 
 
@@ -24,6 +24,8 @@ class NotDurable(LockstitchError):
 TOGETHER_SECONDS: Final = 0.05
 """What nobody waits for is written one to two of these later, in ticks that all exchanges share:
 one write for the beginnings of many answers. An item is mostly the last, and its end not far."""
+
+DELETED: Final = "the response was deleted while it was said"
 
 Begun: TypeAlias = Callable[[Sequence[AnyFact], bool], Awaitable[Journal]]
 """Begins a journal with its first facts; are they all there will be?"""
@@ -124,7 +126,10 @@ class Recorder:
             # answers one id: it passes, but no promise can be made of it.
             self.give_up(str(error))
         except Exception as error:
-            self.failure = error
+            if _was_deleted(error):
+                self.give_up(DELETED)
+            else:
+                self.failure = error
         return self.failure
 
     async def _release(self) -> None:
@@ -134,6 +139,13 @@ class Recorder:
                 await journal.close()
             except StoreError as error:
                 careful("a claim was not released", why=str(error))
+
+
+def _was_deleted(error: Exception) -> bool:
+    """Did somebody want nothing of it kept? Found out by this write, or before it."""
+    return isinstance(error, ConversationDeleted) or isinstance(
+        error.__cause__, ConversationDeleted
+    )
 
 
 def _not_durable(error: Exception) -> NotDurable:

@@ -1,8 +1,7 @@
 """One request to the Responses API, try by try, to the end of its answer.
 
 What is decided is decided elsewhere: what comes before (`preparing`), in which form it is sent
-(`sending`), what follows a try that failed (`retrying`), what a replay holds (`replaying`). This
-carries it out."""
+(`making`), what follows a try that failed (`retrying`). This carries it out."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import UNREADABLE
-from lockstitch.gateway.deciding import refusals, retrying, routing, sending
-from lockstitch.gateway.deciding.asked import Api, Asked, read, rebuilt
+from lockstitch.gateway.deciding import refusals, retrying, routing
+from lockstitch.gateway.deciding.asked import Api, Asked
+from lockstitch.gateway.deciding.condensing import condensed
 from lockstitch.gateway.deciding.refusals import Failing, RequestRefused
 from lockstitch.gateway.deciding.retrying import (
     Again,
@@ -30,7 +29,7 @@ from lockstitch.gateway.deciding.retrying import (
     Shown,
     Try,
 )
-from lockstitch.gateway.deciding.sending import Form, Going
+from lockstitch.gateway.deciding.sending import Form
 from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
 from lockstitch.gateway.keeping.conversations import Held
 from lockstitch.gateway.keeping.exchanges import Kept
@@ -43,16 +42,17 @@ from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outco
 from lockstitch.gateway.responding.forms import (
     as_refusal,
     can_read_back,
-    cannot,
     failure_of,
     no,
+    not_again,
     sent_as,
 )
 from lockstitch.gateway.responding.looking import never_arrived
+from lockstitch.gateway.responding.making import Making
 from lockstitch.gateway.responding.mishaps import refusal_for
 from lockstitch.gateway.responding.passing import JSON, Whole
 from lockstitch.gateway.responding.preparing import Prepared, prepared
-from lockstitch.gateway.responding.replaying import CannotReplay, Replaying, Sending
+from lockstitch.gateway.responding.replaying import CannotReplay, Sending
 from lockstitch.gateway.responding.silence import Silence
 from lockstitch.gateway.responding.warming import warmed_up
 from lockstitch.gateway.responding.ways import Way
@@ -101,7 +101,7 @@ class Answering:
         self._asked = asked
         self._stream = stream
         self._ways = ways
-        self._replaying = Replaying(world.exchanges, caller.tenant)
+        self._making = Making(world, caller, asked, anchor_gone=ways.anchor_gone)
         self._attempt: Attempt | None = None
         self._line: Line | None = None
         self._unattended: asyncio.TimerHandle | None = None
@@ -170,7 +170,7 @@ class Answering:
     async def _tried(self, found: Prepared) -> Whole | None:
         world, route = self._world, found.route
         upstream = found.upstreams[route[0]]
-        sent = await self._first(found, upstream)
+        sent = await self._making.first(found, upstream)
         tried: set[str] = set()
         made = at_this = 0
         stripped = in_doubt = False
@@ -226,12 +226,12 @@ class Answering:
                     self._note("again", why)
                     continue
                 if isinstance(step, AgainReplayed):
-                    sent = await self._made(Form.REPLAYED, found, upstream, why)
+                    sent = await self._making.form(Form.REPLAYED, found, upstream, why)
                     continue
                 if isinstance(step, AgainStripped):
                     stripped = True
                     self._note("stripped", why)
-                    sent = await self._made(Form.STRIPPED, found, upstream, why)
+                    sent = await self._making.form(Form.STRIPPED, found, upstream, why)
                     continue
                 if isinstance(step, Elsewhere) and others is not None:
                     asks = failure.retry_after if isinstance(failure, Said) else None
@@ -239,8 +239,7 @@ class Answering:
                     tried.add(upstream.name)
                     upstream, at_this = found.upstreams[others], 0
                     self._note("elsewhere", why)
-                    forms = sending.other_forms(self._going(found, upstream))
-                    sent = await self._first_of(forms, found, upstream, why)
+                    sent = await self._making.elsewhere(found, upstream, why)
                     continue
             except CannotReplay as error:
                 self._caller.note(f"not replayed: {error}")
@@ -352,65 +351,6 @@ class Answering:
             state = Running(found.running.state).add_all(said)
             self._world.prefixes.remember(self._caller.tenant, recording.id, state)
 
-    # --- what is sent --------------------------------------------------------------------------
-
-    async def _first(self, found: Prepared, upstream: Reached) -> Sending:
-        going = self._going(found, upstream)
-        why = sending.why_replayed(going)
-        try:
-            return await self._first_of(sending.first_forms(going), found, upstream, why)
-        except CannotReplay as error:
-            raise RequestRefused(cannot(error, found)) from error
-
-    def _going(self, found: Prepared, upstream: Reached) -> Going:
-        asked, parent = self._asked, found.parent
-        return Going(
-            anchored=asked.previous_response_id is not None,
-            local=parent is not None and parent.asked.local,
-            anchor_gone=self._ways.anchor_gone(parent),
-            held=found.held is not None,
-            foreign=found.foreign,
-            names_kept=any(map(_is_kept_elsewhere, found.items)),
-            store=asked.store,
-            keeps_state=upstream.keeps_state,
-            at_home=found.home in (None, upstream.name),
-            first=upstream.name == found.route[0],
-        )
-
-    async def _first_of(
-        self, forms: Sequence[Form], found: Prepared, upstream: Reached, why: str
-    ) -> Sending:
-        """The first of these forms that can be made. Raises `CannotReplay` if none can be."""
-        for form in forms[:-1]:
-            with suppress(CannotReplay):
-                return await self._made(form, found, upstream, why)
-        return await self._made(forms[-1], found, upstream, why)
-
-    async def _made(self, form: Form, found: Prepared, upstream: Reached, why: str) -> Sending:
-        """The request in this form."""
-        asked, replaying = self._asked, self._replaying
-        match form:
-            case Form.AS_IT_IS:
-                return Sending(found.body)
-            case Form.UNSTORED:
-                return Sending(rebuilt(read(found.body, asked.api), store=False))
-            case Form.ALONE:
-                raw = [msgspec.json.encode(item) for item in found.items]
-                return await replaying.alone(asked, raw, upstream)
-            case Form.CONVERSATION:
-                held = found.held.items if found.held is not None else []
-                return await replaying.whole(asked, [*held, *found.items], upstream, away=True)
-            case Form.STRIPPED if asked.previous_response_id is None:
-                return await replaying.whole(asked, found.items, upstream, away=True)
-            case Form.STRIPPED:
-                return await replaying.behind(asked, found.added, upstream, away=True)
-            case Form.REPLAYED:
-                made = await replaying.behind(asked, found.added, upstream)
-                self._world.metrics.replays.labels(why).inc()
-                kept_here = why == sending.KEPT_HERE
-                self._caller.note("from the journal" if kept_here else f"replayed: {why}")
-                return made
-
     # --- ends ----------------------------------------------------------------------------------
 
     async def _ended(self, found: Prepared, attempt: Attempt) -> Whole | None:
@@ -451,7 +391,24 @@ class Answering:
             except NotDurable as error:
                 return self._unkept(error)
             self._remember(found, recording)
+        if self._stream.sink.framed:
+            return self._condensed(body)
         return Whole(outcome.status, outcome.headers, body)
+
+    def _condensed(self, body: bytes) -> Whole | None:
+        """An answer that came whole, for a client that reads nothing but events."""
+        stream = self._stream
+        events = condensed(body)
+        if not events:
+            refusal = no(refusals.no_stream(self._caller.upstream))
+            # An error is one, whatever status it came with.
+            return replace(refusal, body=body) if body_of(body).error else refusal
+        self._caller.note("the upstream does not stream")
+        stream.begin(200, ())
+        for heard in events:
+            stream.show(as_sse(heard.event.type, heard.data), (heard,))
+        stream.end()
+        return None
 
     def _failed(
         self,
@@ -462,16 +419,17 @@ class Answering:
         *,
         again: bool,
     ) -> Whole | None:
-        """The client gets what the upstream said; where that is nothing, a word of our own."""
+        """The client gets what the upstream said; where that is nothing, a word of our own.
+        ``again``: it may send it again by itself."""
         stream = self._stream
         if attempt.recording.failure is not None:
             return self._unkept(attempt.recording.failure)
         if isinstance(outcome, Whole) and stream.shown is Shown.NOTHING:
-            return outcome
+            return outcome if again else not_again(outcome)
         if isinstance(outcome, Refused) and not stream.visible:
             if outcome.heard.event.type == FAILED:
                 return Whole(200, JSON, bytes(outcome.heard.event.response))
-            return no(as_refusal(outcome.said))
+            return no(replace(as_refusal(outcome.said), again=again))
         if isinstance(outcome, Refused) and isinstance(step, PassOn):
             stream.begin(200, attempt.headers)
             heard = attempt.restore(outcome.heard)
@@ -519,12 +477,6 @@ class Answering:
     def _note(self, what: str, why: str) -> None:
         self._world.metrics.retries.labels(why).inc()
         self._caller.note(f"{what}: {why}")
-
-
-def _is_kept_elsewhere(item: Wire) -> bool:
-    """Is it only a name for what a provider keeps?"""
-    kind = item.get("type")
-    return kind == "item_reference" or (kind == "reasoning" and not item.get("encrypted_content"))
 
 
 async def _added(held: Held, found: Prepared, recording: Recording) -> None:

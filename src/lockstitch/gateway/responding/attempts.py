@@ -32,7 +32,7 @@ from lockstitch.gateway.events import (
     with_response,
 )
 from lockstitch.gateway.keeping.recordings import Recording
-from lockstitch.gateway.lines import Headers, LineFailure, first
+from lockstitch.gateway.lines import Headers, LineFailure, is_event_stream
 from lockstitch.gateway.responding.passing import Collected, Whole
 from lockstitch.gateway.showing.streams import Stream
 from lockstitch.upstream.said import Said, said_in, said_in_frame
@@ -117,8 +117,7 @@ class Attempt:
     def begun(self, status: int, headers: Headers) -> None:
         self.begins = asyncio.get_running_loop().time()
         self._status, self.headers = status, headers
-        kind = first(headers, "content-type") or ""
-        if status != 200 or not kind.startswith("text/event-stream"):
+        if status != 200 or not is_event_stream(headers):
             self._told = Collected(status, headers)
 
     def heard(self, data: bytes) -> None:
@@ -206,7 +205,9 @@ class Attempt:
                 durable = self.recording.durable()
                 if durable is not None:
                     self.stream.hold(durable)
-            if then is not _Then.DROP:
+            if told is heard and then is not _Then.DROP:
+                self._show_part(block, events, n, n + 1)
+            elif then is not _Then.DROP:
                 self._show_one(told, block is not None)
             if heard.event.type in TERMINAL or heard.event.type == ERROR:
                 self._end(Ended())
@@ -277,6 +278,7 @@ class Attempt:
         self._show(block, part, Shown.MORE if more else Shown.BEGUN)
 
     def _show_one(self, heard: Heard, as_lines: bool) -> None:
+        """An event that is not as it came."""
         block = as_sse(heard.event.type, heard.data) if as_lines else None
         more = heard.event.type not in BEGINNING
         self._show(block, (heard,), Shown.MORE if more else Shown.BEGUN)

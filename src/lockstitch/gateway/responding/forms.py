@@ -6,11 +6,12 @@ What follows from them is decided there, and done in `answering`. What of a requ
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding import refusals
 from lockstitch.gateway.deciding.reading_back import can_be_found
-from lockstitch.gateway.deciding.refusals import Refusal
+from lockstitch.gateway.deciding.refusals import NOT_AGAIN, Refusal
 from lockstitch.gateway.deciding.retrying import Sent
 from lockstitch.gateway.lines import LineFailure
 from lockstitch.gateway.responding.attempts import Attempt, Broken, Outcome, Refused
@@ -80,3 +81,9 @@ def as_refusal(said: Said) -> Refusal:
 def no(refusal: Refusal) -> Whole:
     """A no, as an answer."""
     return Whole(refusal.status, refusal.headers(), refusal.body())
+
+
+def not_again(whole: Whole) -> Whole:
+    """What an upstream said, and that nobody shall send it again without looking."""
+    kept = [one for one in whole.headers if one[0].lower() != NOT_AGAIN[0]]
+    return replace(whole, headers=[*kept, NOT_AGAIN])

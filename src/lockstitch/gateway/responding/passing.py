@@ -13,7 +13,7 @@ from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.refusals import Refusal, unreachable
 from lockstitch.gateway.events import Splitter
 from lockstitch.gateway.headers import to_client
-from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, first
+from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, is_event_stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientStream, Flow
 from lockstitch.gateway.world import Caller, World
@@ -114,7 +114,7 @@ class _Passing:
         self.over: asyncio.Future[LineFailure | None] = asyncio.get_running_loop().create_future()
 
     def begun(self, status: int, headers: Headers) -> None:
-        if (first(headers, "content-type") or "").startswith("text/event-stream"):
+        if is_event_stream(headers):
             self._events = Splitter()
         self._beginning = asyncio.create_task(self._begin(status, headers))
 

@@ -19,6 +19,7 @@ from lockstitch.dialects.reading import decoded
 from lockstitch.gateway.deciding import evidence, guard, refusals
 from lockstitch.gateway.deciding.asked import Asked, read, rebuilt
 from lockstitch.gateway.deciding.guard import Guarding
+from lockstitch.gateway.deciding.portable import only_named
 from lockstitch.gateway.deciding.refusals import RequestRefused
 from lockstitch.gateway.keeping.conversations import Held
 from lockstitch.gateway.keeping.exchanges import Kept, OpenCall, open_calls
@@ -82,11 +83,18 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
                 world.conversations.held(caller.tenant, asked.conversation)
             )
     upstreams = world.route(caller, asked.api, asked.model, home=home, bound=bound)
+    if asked.conversation is not None and not bound and held is None:
+        # Nobody here knows it. Who keeps none would answer without a word of what was said before.
+        upstreams = {name: one for name, one in upstreams.items() if one.keeps_state}
+        if not upstreams:
+            raise RequestRefused(refusals.conversation_not_found(asked.conversation))
     route = tuple(upstreams)
     first = upstreams[route[0]]
+    if asked.previous_response_id is not None and held is not None:
+        raise RequestRefused(refusals.two_anchors())
     if asked.background and not first.keeps_state:
         raise RequestRefused(refusals.no_background(first.name))
-    await _check_references(world, caller, asked.items())
+    await check_references(world, caller, asked.items())
     said = parent.said if parent is not None and parent.continues else None
     if held is not None:
         said = held.raw_items
@@ -174,15 +182,14 @@ async def _parent(world: World, caller: Caller, asked: Asked) -> Kept | None:
     return parent
 
 
-async def _check_references(world: World, caller: Caller, items: Sequence[Wire]) -> None:
-    """An item that is only named is looked up by the upstream, whoever it belongs to."""
+async def check_references(world: World, caller: Caller, items: Sequence[Wire]) -> None:
+    """An item that is only named is looked up by the upstream, whoever it belongs to. Raises
+    `RequestRefused` if that is another key."""
     if not world.config.keys:
         return
     for n, item in enumerate(items):
-        name = item.get("id")
-        if item.get("type") != "item_reference" or not isinstance(name, str):
-            continue
-        if await world.is_anothers(caller, Name(Naming.ITEM, name)):
+        name = only_named(item)
+        if name is not None and await world.is_anothers(caller, Name(Naming.ITEM, name)):
             raise RequestRefused(refusals.item_not_found(name, n))
 
 

@@ -15,7 +15,7 @@ from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.core.findings import Finding
 from lockstitch.dialects.base import Wire
 from lockstitch.gateway.deciding.asked import Asked, rebuilt
-from lockstitch.gateway.deciding.portable import CannotTravel, NotWhole, abroad, at_home
+from lockstitch.gateway.deciding.portable import CannotTravel, NotWhole, abroad, at_home, referred
 from lockstitch.gateway.keeping.chains import Chain, ChainUnknown
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.upstreams import Reached
@@ -117,8 +117,8 @@ class Replaying:
         """The items that others only refer to, as far as the journal has them."""
         found: dict[str, Wire] = {}
         for item in items:
-            name = item.get("id")
-            if item.get("type") == "item_reference" and isinstance(name, str):
+            name = referred(item)
+            if name is not None:
                 known = await self._exchanges.item(self._tenant, name)
                 if known is not None:
                     found[name] = msgspec.json.decode(known)

@@ -71,6 +71,7 @@ def configure(
         logger_factory=lambda *_: _Lines(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
+    logging.getLogger().addHandler(_libraries)
 
 
 def _format_for(stream: TextIO | None) -> LogFormat:
@@ -136,6 +137,22 @@ class _Lines:
             pass
 
     debug = info = warning = error = msg
+
+
+class _Libraries(logging.Handler):
+    """What aiohttp, asyncio and others say is a line like any other, and holds no key either."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = structlog.get_logger()
+        say = said.error if record.levelno >= logging.ERROR else said.warning
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # its words do not fit what stands in them
+            message = str(record.msg)
+        say(message, logger=record.name, exc_info=record.exc_info)
+
+
+_libraries: Final = _Libraries(logging.WARNING)
 
 
 class _Hiding:

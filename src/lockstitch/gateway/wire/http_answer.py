@@ -1,6 +1,7 @@
 """One answer of an upstream over HTTP/1.1, read from bytes in whatever pieces they come. No I/O.
 
-Framing is httptools' business; what counts as an answer, and what is too long, is decided here."""
+Framing is httptools' business; what counts as an answer, and what is too long, is decided here. A
+body that came packed is unpacked (`unpacking`)."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from typing import Final
 import httptools
 
 from lockstitch.core.errors import LockstitchError
+from lockstitch.gateway.wire.unpacking import CODING, CannotUnpack, Unpacking, unpacking
 
 LARGEST_HEAD_BYTES: Final = 64 * 1024
 """Real heads have a few KB. Also the most that may come in a row without a byte of the body:
 interim answers, a trailer, the extension of a chunk."""
 
 _NO_BODY: Final = frozenset({204, 304})
+_PARTIAL: Final = 206
 
 
 class BadAnswer(LockstitchError):
@@ -32,6 +35,7 @@ class Answer:
         "_largest_head",
         "_parser",
         "_unheard_bytes",
+        "_unpacking",
         "between_chunks",
         "headers",
         "pieces",
@@ -54,6 +58,7 @@ class Answer:
         self.between_chunks = False
         """Does what comes next begin with a chunk? Known only where that is easy to tell."""
         self._in_chunk = True
+        self._unpacking: Unpacking | None = None
         self._is_head = method == "HEAD"
         self._interim = False
         self._head_bytes = 0
@@ -82,6 +87,11 @@ class Answer:
         self._unheard_bytes += len(data)
         if self._unheard_bytes > self._largest_head:
             raise BadAnswer(f"{self._unheard_bytes} bytes came without any of its body")
+
+    @property
+    def breaks_off(self) -> bool:
+        """Is a packed body not whole, whatever its framing says?"""
+        return self._unpacking is not None and self._unpacking.breaks_off
 
     def close(self) -> None:
         """The parser knows the answer, and the answer its parser."""
@@ -120,22 +130,36 @@ class Answer:
             self.reusable = self._parser.should_keep_alive()
         elif status not in _NO_BODY:
             self.until_eof = _lasts_until_eof(self.headers)
+            # A part of what was packed cannot be unpacked.
+            self._unpacking = unpacking(self.headers) if status != _PARTIAL else None
+            if self._unpacking is not None:
+                self.headers = [one for one in self.headers if one[0].lower() != CODING]
 
     def on_body(self, body: bytes) -> None:
         if self.whole:
             self.reusable = False
+        elif self._unpacking is not None:
+            try:
+                plain = self._unpacking.add(body)
+            except CannotUnpack as error:
+                raise BadAnswer(str(error)) from error
+            if plain:
+                self.pieces.append(plain)
         else:
             self._in_chunk = True
             self.pieces.append(body)
 
     def on_chunk_complete(self) -> None:
-        self._in_chunk = self.whole
+        # A packed chunk is none that can be handed on as it is.
+        self._in_chunk = self.whole or self._unpacking is not None
 
     def on_message_complete(self) -> None:
         if self._interim:
             self._interim = False
         elif not self.whole:
             assert self._parser is not None
+            if self.breaks_off:
+                raise BadAnswer("its body is packed, and breaks off")
             self.whole = self._in_chunk = True
             self.reusable = self._parser.should_keep_alive()
 

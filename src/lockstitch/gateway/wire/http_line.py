@@ -243,8 +243,11 @@ class HttpConnection(asyncio.Protocol):
         self._keeper.lost(self)
 
     def _end_at_eof(self) -> None:
-        if self._answer is not None and self._answer.until_eof and self._wrong is None:
-            self._answer.whole = True
+        answer = self._answer
+        if answer is None or self._wrong is not None or answer.breaks_off:
+            return
+        if answer.until_eof:
+            answer.whole = True
             self._tell()
 
     # How a line ends.

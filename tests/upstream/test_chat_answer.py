@@ -105,6 +105,39 @@ def test_a_server_that_counts_no_calls_and_repeats_names_is_understood():
     assert message["tool_calls"] == [{**whole, "function": {"name": "f", "arguments": "{}"}}]
 
 
+def test_names_and_ids_that_come_again_empty_are_not_taken_away():
+    # Several servers fill in every field of every piece.
+    message = message_of(
+        chunk(begun(0, "f")),
+        chunk({"role": "", **piece(0, "{", id="", type="")}),
+        chunk({"tool_calls": [{"index": 0, "id": "", "function": {"name": "", "arguments": "}"}}]}),
+        chunk(reason="tool_calls"),
+    )
+    assert message["tool_calls"] == [
+        {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one chunk", "one after the other"])
+@pytest.mark.parametrize("index", [0, None])
+def test_a_server_that_gives_all_calls_one_index_is_understood(index, at_once):
+    def whole(key, name):
+        (call,) = piece(index, "{", id=key)["tool_calls"]
+        return {**call, "type": "function", "function": {"name": name, "arguments": "{"}}
+
+    first, second = whole("call_1", "f"), whole("call_2", "g")
+    chunks = [chunk({"tool_calls": [first, second]})]
+    if not at_once:
+        chunks = [chunk({"tool_calls": [first]}), chunk(piece(index, "}"))]
+        chunks += [chunk({"tool_calls": [second]}), chunk(piece(index, "}"))]
+    message = message_of(*chunks, chunk(reason="tool_calls"))
+    given = "{" if at_once else "{}"
+    assert message["tool_calls"] == [
+        {"id": key, "type": "function", "function": {"name": name, "arguments": given}}
+        for key, name in (("call_1", "f"), ("call_2", "g"))
+    ]
+
+
 def test_fields_that_nobody_knows_pass():
     signed = {"extra_content": {"google": {"thought_signature": "abc"}}}
     message = message_of(

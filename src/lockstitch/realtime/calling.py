@@ -66,7 +66,7 @@ class Calls:
     def _settle(self, call: Call) -> None:
         self._under_way[id_of(call)] = call
         self._on_disk.add(id_of(call))
-        # Models use ids again: who approved of this call did not approve of the next.
+        # Also where it was answered from outside, of which the desk does not hear.
         self._approved.pop(call.item.key or "", None)
         self._bell.ring()
 

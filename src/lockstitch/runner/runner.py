@@ -119,7 +119,7 @@ class Runner:
             journal,
             self.tools,
             tell=told.put_nowait,
-            approved=approved,
+            approved=dict(approved),
             on_unknown=self._on_unknown,
             grace=self._grace,
             most=self._at_once,

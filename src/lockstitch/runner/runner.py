@@ -9,7 +9,7 @@ import asyncio
 import random
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -78,6 +78,7 @@ class Runner:
         )
         self._store = store
         self._opened: Store | None = None if isinstance(store, str) else store
+        self._opening = asyncio.Lock()
         self._on_unknown = on_unknown
         self._wait = wait
         self._grace = grace
@@ -161,15 +162,13 @@ class Runner:
             return journal.ledger.history()
 
     async def _journal(self, thread: str) -> Journal:
-        if self._opened is None:
-            assert isinstance(self._store, str)
-            self._opened = await open_store(self._store)
+        store = await self._ready_store()
         # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
         for one in [*self._under_way]:
             if one.thread == thread and one.is_left():
                 await one.stop()
         dialect = self._upstream.dialect
-        journal = await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
+        journal = await Journal.open(store, thread, dialect=dialect, wait=self._wait)
         begun_in = journal.ledger.dialect.name
         if begun_in != dialect:
             await journal.close()
@@ -179,14 +178,30 @@ class Runner:
             )
         return journal
 
+    async def _ready_store(self) -> Store:
+        async with self._opening:  # several turns may be the first
+            if self._opened is None:
+                assert isinstance(self._store, str)
+                self._opened = await open_store(self._store)
+            return self._opened
+
     async def close(self) -> None:
         """Stop the turns that are under way, as leaving their loops does; then let go of the
-        provider's connection, and of the store if the runner opened it."""
-        await asyncio.gather(*(one.stop() for one in self._under_way))
-        await self._upstream.close()
-        if self._opened is not None and isinstance(self._store, str):
-            await self._opened.close()
-            self._opened = None
+        provider's connection, and of the store if the runner opened it. What fails on the way is
+        raised when all of that is done."""
+        async with AsyncExitStack() as last:
+            last.push_async_callback(self._close_store)
+            last.push_async_callback(self._upstream.close)
+            stopping = [one.stop() for one in self._under_way]
+            for failure in await asyncio.gather(*stopping, return_exceptions=True):
+                if failure is not None:
+                    raise failure
+
+    async def _close_store(self) -> None:
+        async with self._opening:
+            if self._opened is not None and isinstance(self._store, str):
+                opened, self._opened = self._opened, None
+                await opened.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -235,4 +235,4 @@ def _text_of(message: Wire) -> str:
     content = message.get("content")
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))

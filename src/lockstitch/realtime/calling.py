@@ -15,6 +15,7 @@ from lockstitch.ledgers.making import call_settled
 from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.errors import NoSuchCall
 from lockstitch.realtime.thread import Thread
+from lockstitch.runner import given
 from lockstitch.runner.asked import asked_of
 from lockstitch.runner.desk import Desk, OnUnknown
 from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall, Waiting
@@ -96,8 +97,9 @@ class Calls:
 
     def approve(self, decisions: Mapping[str, bool]) -> None:
         """Say of calls that asked first whether they may run."""
-        calls = [self._waiting(call_id) for call_id in decisions]
-        self._approved.update(decisions)
+        decided = given.decisions(decisions)
+        calls = [self._waiting(call_id) for call_id in decided]
+        self._approved.update(decided)
         self.take(calls)
 
     async def answer(

@@ -23,6 +23,7 @@ from lockstitch.runner.asked import Asked, asked_of, said_in
 from lockstitch.runner.calling import Cancelled
 from lockstitch.runner.calling import call as call_tool
 from lockstitch.runner.effects import Effect
+from lockstitch.runner.errors import CannotContinue
 from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall
 from lockstitch.runner.limits import MOST_TOOLS_AT_ONCE
 from lockstitch.runner.tools import CallContext, Tool
@@ -192,12 +193,25 @@ class Desk:
         """It may have run, and must not run twice."""
         found = None
         if self._on_unknown is not None:
-            found = await self._on_unknown(self._pending(call))
+            found = await self._asked_outside(self._on_unknown, call)
         call = self._call(place)
         if found is not None:
             await self._write(place, call_settled(self._journal.ledger, call, found))
         else:
             await self._write(place, self._honest(call, None))
+
+    async def _asked_outside(self, on_unknown: OnUnknown, call: Call) -> str | None:
+        try:
+            return await on_unknown(self._pending(call))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Nobody has stopped us: something that it waited for was cancelled.
+            raise CannotContinue(
+                f"The look-up of {call.named} was cancelled from within. Nothing was settled; the "
+                "next turn asks again."
+            ) from None
 
     async def _run(self, place: Place, call: Call, asked: Asked, tool: Tool) -> None:
         attempt = 2 if call.life is Life.STARTED else 1

@@ -20,13 +20,15 @@ from lockstitch.ledgers.making import call_settled
 from lockstitch.runner.desk import Desk, OnUnknown
 from lockstitch.runner.errors import CannotContinue, NoSuchCall
 from lockstitch.runner.events import Event
+from lockstitch.runner.given import Wire, decisions, items_of
 from lockstitch.runner.limits import GRACE_SECONDS, MOST_TOOLS_AT_ONCE, Budget
 from lockstitch.runner.shapes import leading_items, request_settings
 from lockstitch.runner.tools import Tool, by_name
-from lockstitch.runner.turn import InputFilter, Setting, Turn, Wire
+from lockstitch.runner.turn import InputFilter, Setting, Turn
 from lockstitch.store.contract import Store
+from lockstitch.store.errors import UnknownStore
 from lockstitch.store.journal import Journal
-from lockstitch.store.opening import open_store
+from lockstitch.store.opening import FORMS, open_store
 from lockstitch.upstream.choosing import upstream_for
 from lockstitch.upstream.contract import Upstream
 
@@ -53,6 +55,15 @@ class Runner:
         eager: bool = True,
         tools_at_once: int = MOST_TOOLS_AT_ONCE,
     ) -> None:
+        if not isinstance(store, str | Store):
+            raise UnknownStore(
+                f"{store!r:.80} is no store and no URL of one. A URL looks like one of: "
+                f"{', '.join(FORMS)}"
+            )
+        if tools_at_once < 1:
+            raise ValueError(
+                f"tools_at_once is {tools_at_once}: at least one tool must be able to run."
+            )
         self.tools = by_name(tools)
         # A client of ours (`OpenAIChat(client)`) is taken as it is.
         own = isinstance(client, Upstream)
@@ -103,7 +114,8 @@ class Runner:
         ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
         loop early stops the turn: tools get their grace time, and everything is on disk."""
         known: list[weakref.ref[AsyncGenerator[Event, None]]] = []
-        events = self._events(thread, _given(message), approve or {}, lambda: known[0]() is None)
+        given, decided = items_of(message), decisions(approve or {})
+        events = self._events(thread, given, decided, lambda: known[0]() is None)
         known.append(weakref.ref(events))
         return events
 
@@ -111,7 +123,7 @@ class Runner:
         self,
         thread: str,
         given: Sequence[Wire | str],
-        approved: Mapping[str, bool],
+        approved: dict[str, bool],
         is_left: Callable[[], bool],
     ) -> AsyncGenerator[Event, None]:
         journal = await self._journal(thread)
@@ -120,7 +132,7 @@ class Runner:
             journal,
             self.tools,
             tell=told.put_nowait,
-            approved=dict(approved),
+            approved=approved,
             on_unknown=self._on_unknown,
             grace=self._grace,
             most=self._at_once,
@@ -252,9 +264,3 @@ async def _stopped(running: asyncio.Task[None]) -> None:
             running.exception()
     if again is not None:
         raise again
-
-
-def _given(message: str | Wire | Sequence[Wire | str] | None) -> Sequence[Wire | str]:
-    if message is None:
-        return ()
-    return (message,) if isinstance(message, str | Mapping) else tuple(message)

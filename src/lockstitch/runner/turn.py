@@ -26,18 +26,17 @@ from lockstitch.core.facts import AnyFact, Ending, Mode, RequestLost, ResponseEn
 from lockstitch.core.links import back
 from lockstitch.ledgers.finding import ConversationChanged, found
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import item_added
 from lockstitch.ledgers.preparing import request_prepared
 from lockstitch.runner.answering import Answering
 from lockstitch.runner.backoff import delay
 from lockstitch.runner.desk import Desk
 from lockstitch.runner.errors import CannotContinue, OutOfBudget, ProviderRefused
 from lockstitch.runner.events import Event, Retrying, TurnEnded, Waiting
+from lockstitch.runner.given import Wire, added
 from lockstitch.runner.limits import Budget
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, UpstreamFailure
 
-Wire = Mapping[str, Any]
 InputFilter = Callable[[list[dict[str, Any]]], Sequence[Wire] | Awaitable[Sequence[Wire]]]
 """Rewrites what a request sends. It may not part a call from its output."""
 
@@ -84,7 +83,7 @@ class Turn:
             async with asyncio.timeout(self._setting.budget.seconds) as budget:
                 await self._resume()
                 if given:
-                    await self._journal.append(*(item_added(item) for item in given))
+                    await self._journal.append(*added(self._journal.ledger, given))
                 while await self._step():
                     pass
         except TimeoutError:
@@ -175,7 +174,9 @@ class Turn:
         if self._setting.input_filter is None:
             return None
         given = self._setting.input_filter(items)
-        return await given if inspect.isawaitable(given) else given
+        if inspect.isawaitable(given):
+            given = await given
+        return given if given is None else list(given)
 
     async def _listed(self, plan: ReadBack) -> list[dict[str, Any]] | None:
         try:

@@ -71,6 +71,8 @@ class Journal:
 
         ``dialect`` is for one that begins. Raises `ConversationBusy` if another process holds it
         for longer than ``wait`` seconds."""
+        if not isinstance(conversation, str):
+            raise TypeError(f"{conversation!r:.80} is no name of a conversation: it is no text.")
         claim = await _claimed(store, conversation, seconds, wait)
         try:
             found = store.read(conversation) if claim.length else _nothing()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstitch.runner.backoff import delay
@@ -15,7 +15,7 @@ from tests.generated import examples
 chances = st.floats(0, 1, exclude_max=True)
 
 
-@examples(100)
+@settings(max_examples=examples(100), deadline=None)
 @given(attempt=st.integers(1, 10**9), chance=chances)
 def test_it_grows_to_a_bound_and_half_of_it_is_chance(attempt, chance):
     waited = delay(attempt, None, lambda: chance)

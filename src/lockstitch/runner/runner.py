@@ -9,7 +9,7 @@ import asyncio
 import random
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -241,26 +241,28 @@ class _UnderWay:
         self._stopping = asyncio.Lock()
 
     async def stop(self) -> None:
-        """End it, and let others have the thread. Whoever comes second waits for the first."""
+        """End it, and let others have the thread. Whoever comes second waits for the first, and a
+        cancel does not hurry it."""
         async with self._stopping:
-            try:
-                await _stopped(self._running)
-            finally:
-                await self._journal.close()
+            if not self._running.done():
+                self._running.cancel()
+            cancelled = await _over(self._running)
+            closing = asyncio.create_task(self._journal.close())
+            cancelled = await _over(closing) or cancelled
+            if cancelled is not None:
+                raise cancelled
+            closing.result()
 
 
-async def _stopped(running: asyncio.Task[None]) -> None:
-    """Wait for a turn to end; cancel it first if it has not. A second cancel does not hurry it."""
-    if not running.done():
-        running.cancel()
-    again = None
-    while not running.done():
+async def _over(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Wait for the end of a task, however often that is cancelled; the last cancel, if any. How the
+    task ended is for others to tell."""
+    cancelled = None
+    while not task.done():
         try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError as cancelled:
-            again = cancelled
-    with suppress(asyncio.CancelledError):
-        if not running.cancelled():
-            running.exception()
-    if again is not None:
-        raise again
+            await asyncio.wait([task])
+        except asyncio.CancelledError as again:
+            cancelled = again
+    if not task.cancelled():
+        task.exception()
+    return cancelled

@@ -138,6 +138,18 @@ def test_a_server_that_gives_all_calls_one_index_is_understood(index, at_once):
     ]
 
 
+@pytest.mark.parametrize("given", [{}, {"id": None}, {"id": ""}, {"id": 7}])
+def test_a_call_without_an_id_gets_one_or_nobody_could_answer_it(given):
+    def calls():
+        body = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+        made = [{"index": n, **given, **body} for n in range(2)]
+        return message_of(chunk({"tool_calls": made}), chunk(reason="tool_calls"))["tool_calls"]
+
+    ids = [call["id"] for _ in range(2) for call in calls()]
+    assert all(isinstance(one, str) and one for one in ids)
+    assert len(set(ids)) == 4
+
+
 def test_fields_that_nobody_knows_pass():
     signed = {"extra_content": {"google": {"thought_signature": "abc"}}}
     message = message_of(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -124,10 +125,17 @@ class ChatAnswer:
         ending = _ENDING_OF_REASON.get(reason, Ending.COMPLETED)
         if ending is Ending.FAILED:
             return ()
-        calls = [call for index in sorted(self._calls) for call in self._calls[index]]
+        calls = [_named_call(call) for at in sorted(self._calls) for call in self._calls[at]]
         if ending is Ending.INCOMPLETE:
             calls = _whole_calls(calls)
         return (ItemDone(_encode(_message(self._message, calls))),)
+
+
+def _named_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call with an id. Some servers give none, and no output could say which call it answers.
+    They keep nothing, so they take ours."""
+    named = call.get("id")
+    return call if named and isinstance(named, str) else {**call, "id": f"call_{uuid4().hex}"}
 
 
 def _is_another(piece: dict[str, Any], call: dict[str, Any]) -> bool:

@@ -150,6 +150,15 @@ def test_a_call_without_an_id_gets_one_or_nobody_could_answer_it(given):
     assert len(set(ids)) == 4
 
 
+def test_calls_of_one_message_that_have_one_id_get_others():
+    body = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    made = [{"index": n, **body} for n in range(3)]
+    message = message_of(chunk({"tool_calls": made}), chunk(reason="tool_calls"))
+    ids = [call["id"] for call in message["tool_calls"]]
+    assert ids[0] == "call_0"
+    assert len(set(ids)) == 3
+
+
 def test_fields_that_nobody_knows_pass():
     signed = {"extra_content": {"google": {"thought_signature": "abc"}}}
     message = message_of(

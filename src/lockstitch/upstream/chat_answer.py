@@ -125,17 +125,22 @@ class ChatAnswer:
         ending = _ENDING_OF_REASON.get(reason, Ending.COMPLETED)
         if ending is Ending.FAILED:
             return ()
-        calls = [_named_call(call) for at in sorted(self._calls) for call in self._calls[at]]
+        calls = _named_calls([call for at in sorted(self._calls) for call in self._calls[at]])
         if ending is Ending.INCOMPLETE:
             calls = _whole_calls(calls)
         return (ItemDone(_encode(_message(self._message, calls))),)
 
 
-def _named_call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call with an id. Some servers give none, and no output could say which call it answers.
-    They keep nothing, so they take ours."""
-    named = call.get("id")
-    return call if named and isinstance(named, str) else {**call, "id": f"call_{uuid4().hex}"}
+def _named_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls with an id each. Some servers give none, or all the same, and no output could say which
+    call it answers. They keep nothing, so they take ours."""
+    named: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        own = call.get("id")
+        if not own or not isinstance(own, str) or own in named:
+            own = f"call_{uuid4().hex}"
+        named[own] = {**call, "id": own}
+    return list(named.values())
 
 
 def _is_another(piece: dict[str, Any], call: dict[str, Any]) -> bool:

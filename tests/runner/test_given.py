@@ -87,6 +87,29 @@ def test_a_filter_may_give_items_one_by_one():
     within(run)
 
 
+def test_a_filter_may_change_the_list_that_it_is_given():
+    def hide(items):
+        for item in items:
+            if item.get("role") == "user":
+                item["content"] = "****"
+
+    async def run():
+        async with staged() as stage:
+            stage.emulator.say("I see.")
+            stage.emulator.say("Indeed.")
+            await played(stage.runner(input_filter=hide).turn(THREAD, "My card is 4000."))
+            # Without the filter: what was sent once is sent so again.
+            await played(stage.runner(mode="full").turn(THREAD, "Well?"))
+            first, second = (body["input"] for body in stage.sent())
+            assert [item["content"] for item in first] == ["****"]
+            assert [item["content"] for item in second if item.get("role") == "user"] == [
+                "****",
+                "Well?",
+            ]
+
+    within(run)
+
+
 # --- outputs that nobody waits for -------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -37,8 +37,11 @@ from lockstitch.runner.limits import Budget
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, UpstreamFailure
 
-InputFilter = Callable[[list[dict[str, Any]]], Sequence[Wire] | Awaitable[Sequence[Wire]]]
-"""Rewrites what a request sends. It may not part a call from its output."""
+InputFilter = Callable[
+    [list[dict[str, Any]]], Iterable[Wire] | Awaitable[Iterable[Wire] | None] | None
+]
+"""Rewrites what a request sends: gives other items, or changes those it was given. It may not part
+a call from its output."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -176,7 +179,7 @@ class Turn:
         given = self._setting.input_filter(items)
         if inspect.isawaitable(given):
             given = await given
-        return given if given is None else list(given)
+        return items if given is None else list(given)  # None: it changed the list it was given
 
     async def _listed(self, plan: ReadBack) -> list[dict[str, Any]] | None:
         try:

@@ -131,6 +131,23 @@ def test_keys_are_those_of_calls_and_not_of_names():
     within(run)
 
 
+def test_a_thread_that_was_forgotten_and_begins_again_has_other_keys():
+    async def run():
+        async with staged() as stage:
+            tools = Tools(Effect.IDEMPOTENT)
+            tools.ends = True
+            for number in range(2):
+                stage.emulator.say(call("work", call_id=f"call_{number}"))
+                stage.emulator.say("Done.")
+                await played(stage.runner(tools.work).turn(THREAD, "Go."))
+                assert await stage.store.delete(THREAD)
+            # Whoever does the work still knows the first: it would not do the second.
+            first, second = tools.contexts
+            assert first.key != second.key
+
+    within(run)
+
+
 # --- asking somebody who knows -----------------------------------------------------------------
 
 

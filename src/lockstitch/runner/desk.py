@@ -225,7 +225,8 @@ class Desk:
         key = call.item.key or ""
         self._tell(CallBegan(key, asked.name, asked.arguments, attempt))
         context = CallContext(
-            key=f"{self._journal.conversation}:{call.seq}:{call.slot}",
+            # The place alone would be used again by a thread of the same name that begins anew.
+            key=f"{self._journal.conversation}:{call.seq}:{call.slot}:{key}",
             call_id=key,
             thread=self._journal.conversation,
             attempt=attempt,

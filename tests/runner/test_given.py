@@ -182,6 +182,17 @@ def test_a_look_up_that_is_cancelled_from_within_ends_the_turn_and_is_made_again
     within(run)
 
 
+def test_a_look_up_may_be_a_plain_function():
+    async def run():
+        tools = Tools()
+        async with dead_in_a_tool(tools) as stage:
+            runner = stage.runner(tools.work, on_unknown=lambda pending: "It was done.")
+            assert text_of(await played(runner.turn(THREAD))) == "I see."
+            assert "It was done." in str(await stage.whole())
+
+    within(run)
+
+
 def test_a_turn_that_is_cancelled_in_a_look_up_is_cancelled():
     async def run():
         entered = asyncio.Event()

@@ -29,7 +29,7 @@ from lockstitch.runner.limits import MOST_TOOLS_AT_ONCE
 from lockstitch.runner.tools import CallContext, Tool
 from lockstitch.store.journal import Journal
 
-OnUnknown = Callable[[PendingCall], Awaitable[str | None]]
+OnUnknown = Callable[[PendingCall], Awaitable[str | None] | str | None]
 """Asked about a call that may have run, and of which nobody knows the end: its output, if it can be
 looked up; None where it cannot."""
 
@@ -202,7 +202,8 @@ class Desk:
 
     async def _asked_outside(self, on_unknown: OnUnknown, call: Call) -> str | None:
         try:
-            return await on_unknown(self._pending(call))
+            found = on_unknown(self._pending(call))
+            return await found if isinstance(found, Awaitable) else found
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

@@ -172,6 +172,13 @@ def test_a_message_that_never_began_has_begun_when_it_ends():
     assert [type(each) for each in told] == [Delta, Opened, ItemDone, Ended]
 
 
+@pytest.mark.parametrize("kind", [None, 5, [], {}, "new_delta"])
+def test_a_delta_of_a_kind_that_nobody_knows_breaks_nothing(kind):
+    odd = (kind, "text", "!")
+    content = content_of(START, *block(0, TEXT, said("Hi"), odd), stop("end_turn"))
+    assert content[0]["text"] == "Hi!"
+
+
 def test_a_change_without_a_reason_ends_nothing():
     assert heard(START, stop(None)) == [Opened("msg_1")]
 

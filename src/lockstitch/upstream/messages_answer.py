@@ -129,7 +129,7 @@ class MessagesAnswer:
         if block is None:
             return ()
         kind = delta.pop("type", None)
-        field, told = _KIND_OF_DELTA.get(kind, ("", ""))
+        field, told = _KIND_OF_DELTA.get(kind if isinstance(kind, str) else "", ("", ""))
         text = delta.get(field)
         if kind == "input_json_delta":
             block.given.append(text if isinstance(text, str) else "")

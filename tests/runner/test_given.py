@@ -158,6 +158,35 @@ def test_a_history_may_be_given_with_its_pairs():
     within(run)
 
 
+# --- what was said so far ----------------------------------------------------------------------
+
+
+def test_a_history_can_be_read_while_a_turn_runs():
+    async def run():
+        async with staged() as stage:
+            stage.emulator.say(call("work", call_id=KEY))
+            stage.emulator.say("I see.")
+            tools = Tools()
+            turn = asyncio.create_task(played(stage.runner(tools.work).turn(THREAD, "Go.")))
+            await tools.entered.wait()
+            history = await stage.runner(tools.work).history(THREAD)
+            assert history[0] == {"role": "user", "content": "Go."}
+            assert not turn.done()
+            turn.cancel()
+            await asyncio.wait([turn])
+
+    within(run)
+
+
+def test_a_thread_that_is_not_there_has_no_history_and_none_is_begun():
+    async def run():
+        async with staged() as stage:
+            assert await stage.runner().history("typo") == []
+            assert [one async for one in stage.store.conversations()] == []
+
+    within(run)
+
+
 # --- a look-up ---------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from lockstitch.runner.tools import Tool, by_name
 from lockstitch.runner.turn import InputFilter, Setting, Turn
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import UnknownStore
-from lockstitch.store.journal import Journal
+from lockstitch.store.journal import Journal, kept_ledger
 from lockstitch.store.opening import FORMS, open_store
 from lockstitch.upstream.choosing import upstream_for
 from lockstitch.upstream.contract import Upstream
@@ -169,16 +169,13 @@ class Runner:
             await journal.append(call_settled(journal.ledger, waiting[-1], output, failed=failed))
 
     async def history(self, thread: str) -> list[dict[str, Any]]:
-        """The conversation of a thread, as wire items."""
-        async with await self._journal(thread) as journal:
-            return journal.ledger.history()
+        """The conversation of a thread, as wire items: what is on disk, also while a turn runs."""
+        store = await self._store_for(thread)
+        ledger = await kept_ledger(store, thread)
+        return [] if ledger is None else ledger.history()
 
     async def _journal(self, thread: str) -> Journal:
-        store = await self._ready_store()
-        # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
-        for one in [*self._under_way]:
-            if one.thread == thread and one.is_left():
-                await one.stop()
+        store = await self._store_for(thread)
         dialect = self._upstream.dialect
         journal = await Journal.open(store, thread, dialect=dialect, wait=self._wait)
         begun_in = journal.ledger.dialect.name
@@ -190,12 +187,18 @@ class Runner:
             )
         return journal
 
-    async def _ready_store(self) -> Store:
+    async def _store_for(self, thread: str) -> Store:
+        """The store, once nothing of ours is left under way in this thread."""
         async with self._opening:  # several turns may be the first
             if self._opened is None:
                 assert isinstance(self._store, str)
                 self._opened = await open_store(self._store)
-            return self._opened
+            store = self._opened
+        # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
+        for one in [*self._under_way]:
+            if one.thread == thread and one.is_left():
+                await one.stop()
+        return store
 
     async def close(self) -> None:
         """Stop the turns that are under way, as leaving their loops does; then let go of the

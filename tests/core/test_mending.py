@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from lockstitch.core import families, rules
@@ -27,6 +25,7 @@ from lockstitch.core.mending import (
 from lockstitch.core.outcomes import NEVER_STARTED_TEXT, UNKNOWN_TEXT, Evidence, Outcome
 from lockstitch.core.pairing import Order, Pairing
 from tests.core.built import SAID, USER, call, output, pair, reasoning
+from tests.timing import least_seconds
 
 FINISHED = Evidence(Outcome.FINISHED, "finished with exit code 0", "21 degrees", at=4)
 
@@ -320,14 +319,10 @@ def test_nothing_wrong_means_nothing_to_do():
 def test_eight_times_the_findings_cost_about_eight_times_as_much():
     def seconds(count):
         findings = pair([(output(f"call_{n}"), n) for n in range(count)])
-        started = time.process_time()
-        plan(findings)
-        return time.process_time() - started
+        return least_seconds(lambda: plan(findings))
 
     # Quadratic work takes some sixty times as long; the limit is far from both.
-    # The least of three: others use the processor, too.
-    many, few = (min(seconds(count) for _ in range(3)) for count in (4_000, 500))
-    assert many < 28 * max(few, 0.001)
+    assert seconds(4_000) < 28 * max(seconds(500), 0.001)
 
 
 # --- in a few words ----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from unittest import mock
 
 import pytest
@@ -18,6 +17,7 @@ from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.core.pairing import Order, Pairing, answered
 from tests.core.built import SAID, USER, call, output, pair, reasoning
 from tests.generated import examples
+from tests.timing import least_seconds
 
 REFERENCE = Item(Part.REFERENCE)
 FINISHED = Evidence(Outcome.FINISHED, "finished with exit code 0", "ok", at=1)
@@ -774,15 +774,6 @@ def test_an_item_costs_the_same_after_fifty_thousand_others(order):
     assert late <= early * 1.2
 
 
-def seconds(items):
-    best = float("inf")
-    for _ in range(3):
-        started = time.process_time()
-        found(*items)
-        best = min(best, time.process_time() - started)
-    return best
-
-
 def whole(n):
     return [item for k in range(n) for item in (call(f"call_{k}"), output(f"call_{k}"))]
 
@@ -802,5 +793,9 @@ def one_alias(n):
 
 @pytest.mark.parametrize("history", [whole, one_key, orphans, one_alias])
 def test_ten_times_the_items_cost_about_ten_times_as_much(history):
+    def seconds(count):
+        items = history(count)
+        return least_seconds(lambda: found(*items))
+
     # Quadratic work takes more than sixty times as long; the limit is far from both.
-    assert seconds(history(6_000)) < 30 * max(seconds(history(600)), 0.001)
+    assert seconds(6_000) < 30 * max(seconds(600), 0.001)

@@ -31,7 +31,7 @@ UPGRADE = (
     b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
-SECONDS = 5.0
+SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,16 @@ from lockstitch.core.facts import By, CallStarted, ItemAdded, ItemCompleted
 from lockstitch.core.outcomes import NEVER_STARTED_TEXT, UNKNOWN_TEXT, Evidence, Outcome
 from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers import (
+    Follower,
     Ledger,
     call_settled,
     call_settled_honestly,
+    compacted,
     encoded,
     item_added,
     item_completed,
+    request_prepared,
+    resent,
 )
 from tests.dialects.test_responses import CALLS, OUTPUTS
 from tests.generated import examples, hostile_items
@@ -197,3 +201,36 @@ def test_an_output_goes_to_the_slot_of_its_call():
     ledger.append(call_settled(ledger, second, "ok"))
     assert second.output == len(ledger)
     assert ledger.call("call_a").output is None
+
+
+# --- several items -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", ["again", b"again", {"role": "user", "content": "again"}, None])
+@pytest.mark.parametrize(
+    "taking",
+    [
+        resent,
+        lambda ledger, one: Follower(ledger).resent(one),
+        lambda ledger, one: compacted(ledger, replaced=one),
+        lambda ledger, one: request_prepared(ledger, ledger.plan(), items=one or 5),
+    ],
+    ids=["resent", "followed", "compacted", "rewritten"],
+)
+def test_one_item_is_not_taken_for_a_list_of_its_parts(taking, one):
+    ledger = Ledger()
+    ledger.append(item_added("again"))
+    with pytest.raises(NotAnItem, match="no list of items"):
+        taking(ledger, one)
+    assert len(ledger) == 2
+
+
+@pytest.mark.parametrize("taking", [Ledger.items, request_prepared])
+def test_a_plan_that_sends_nothing_says_so(taking):
+    ledger = Ledger()
+    with pytest.raises(IllegalFact, match=r"Refuse is no plan that sends.*add an item first"):
+        taking(ledger, ledger.plan())
+    made = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    ledger.append(item_added(made, "import"))
+    with pytest.raises(IllegalFact, match=r"SettleFirst is no plan.*call_1 \(f\)"):
+        taking(ledger, ledger.plan())

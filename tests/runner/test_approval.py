@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lockstitch.core.outcomes import NEVER_STARTED_TEXT, Outcome
-from lockstitch.emulator import call
-from lockstitch.runner import CallBegan, CallEnded, ItemSaid, TurnEnded, Waiting, tool
+from lockstitch.emulator import call, item
+from lockstitch.runner import CallBegan, CallEnded, ItemSaid, TurnEnded, Waiting, backoff, tool
 from tests.runner.stage import THREAD, of, outputs_in, played, staged, text_of, within
 
 KINDS = ("responses", "chat", "messages")
@@ -237,5 +237,75 @@ def test_a_call_that_waits_beside_one_that_ran_is_not_lost_when_the_answer_break
             assert bank.paid == [5]
             assert outputs_in(await stage.whole()) == ["call_1", "call_2"]
             assert stage.broken() == {}
+
+    within(run)
+
+
+def test_an_approval_is_for_one_call_though_a_later_one_has_the_same_id():
+    # Some servers begin to count anew in every answer.
+    async def run():
+        async with staged() as stage:
+            bank = Bank()
+            stage.emulator.say(paying(5, "call_0"))
+            stage.emulator.say(paying(5000, "call_0"))
+            stage.emulator.say("Paid.")
+            await played(stage.runner(*bank.tools).turn(THREAD, "Pay."))
+            events = await played(stage.runner(*bank.tools).turn(THREAD, approve={"call_0": True}))
+            assert await waiting_for(events) == ["call_0"]
+            assert bank.paid == [5]
+            events = await played(stage.runner(*bank.tools).turn(THREAD, approve={"call_0": True}))
+            assert text_of(events) == "Paid."
+            assert bank.paid == [5, 5000]
+
+    within(run)
+
+
+def test_a_call_that_gets_a_recorded_output_asks_nobody(monkeypatch):
+    monkeypatch.setattr(backoff, "FIRST_DELAY_SECONDS", 0.001)
+
+    async def run():
+        async with staged() as stage:
+            bank = Bank()
+            stage.emulator.say(paying(5, "call_1"))
+            stage.emulator.fault("cut before=end")
+            stage.emulator.say(paying(5, "call_1"))
+            stage.emulator.say("Paid.")
+            turn = stage.runner(*bank.tools).turn(THREAD, "Pay.", approve={"call_1": True})
+            assert text_of(await played(turn)) == "Paid."
+            assert bank.paid == [5]
+
+    within(run)
+
+
+# --- what the provider asks before it runs something itself ------------------------------------
+
+REQUEST = {
+    "type": "mcp_approval_request",
+    "id": "mcpr_1",
+    "name": "pay",
+    "arguments": '{"amount": 5}',
+    "server_label": "bank",
+}
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_request_of_the_provider_for_an_approval_waits_for_one(approved):
+    async def run():
+        async with staged() as stage:
+            bank = Bank(needs_approval=False)  # of the same name, and not the one that is asked for
+            stage.emulator.say(item(**REQUEST))
+            stage.emulator.say("So be it.")
+            events = await played(stage.runner(*bank.tools).turn(THREAD, "Pay."))
+            assert await waiting_for(events) == ["mcpr_1"]
+            runner = stage.runner(*bank.tools)
+            events = await played(runner.turn(THREAD, approve={"mcpr_1": approved}))
+            assert text_of(events) == "So be it."
+            (said,) = stage.sent()[-1]["input"]
+            assert said["type"] == "mcp_approval_response"
+            assert said["approval_request_id"] == "mcpr_1"
+            assert said["approve"] is approved
+            assert bank.paid == []
+            assert stage.broken() == {}
+            await stage.whole()
 
     within(run)

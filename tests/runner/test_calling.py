@@ -90,6 +90,19 @@ def test_what_ends_the_program_is_not_swallowed(leave):
             run(fail)
 
 
+class Panic(BaseException):
+    """As extensions in Rust raise: it is no `Exception`, and the program is to go on."""
+
+
+@pytest.mark.parametrize("error", [Panic("index out of bounds"), GeneratorExit("left")])
+def test_any_other_error_is_the_result_of_the_call(error):
+    for fail in raising(error):
+        result = run(fail)
+        assert result.text == f"{type(error).__name__}: {error}"
+        assert result.failed
+        assert result.outcome is Outcome.FINISHED
+
+
 def test_what_ends_the_program_is_not_swallowed_if_it_comes_late():
     @tool(timeout=0.01)
     async def stubborn() -> None:

@@ -15,6 +15,7 @@ import pytest
 from lockstitch.core.outcomes import UNKNOWN_TEXT, Outcome
 from lockstitch.emulator import call
 from lockstitch.runner import CallBegan, CallContext, CallEnded, ItemSaid, TextDelta, backoff
+from lockstitch.store import open_store
 from tests.runner.stage import THREAD, of, outputs_in, played, staged, text_of, within
 from tests.runner.stage_three import (
     FINAL,
@@ -405,5 +406,26 @@ def test_what_was_told_before_a_break_was_on_disk():
             events = await played(stage.runner(quick).turn(THREAD))
             assert of(CallBegan, events) == []
             assert text_of(events) == "I see."
+
+    within(run)
+
+
+def test_however_often_a_turn_is_cancelled_the_thread_is_free_when_it_is_over(tmp_path):
+    async def run():
+        async with (
+            staged() as stage,
+            open_store(f"sqlite:///{tmp_path / 'agent.db'}") as stage.store,
+        ):
+            for number in range(40):
+                stage.emulator.say("Hello.")
+                runner = stage.runner()
+                consumer = asyncio.create_task(played(runner.turn(f"thread-{number}", "Hi.")))
+                # Before the first write, in the middle of it, and while the thread is let go.
+                for _ in range(number):
+                    await asyncio.sleep(0)
+                while not consumer.done():
+                    consumer.cancel()
+                    await asyncio.sleep(0)
+                await played(runner.turn(f"thread-{number}", "Again."))
 
     within(run)

@@ -131,6 +131,23 @@ def test_keys_are_those_of_calls_and_not_of_names():
     within(run)
 
 
+def test_a_thread_that_was_forgotten_and_begins_again_has_other_keys():
+    async def run():
+        async with staged() as stage:
+            tools = Tools(Effect.IDEMPOTENT)
+            tools.ends = True
+            for number in range(2):
+                stage.emulator.say(call("work", call_id=f"call_{number}"))
+                stage.emulator.say("Done.")
+                await played(stage.runner(tools.work).turn(THREAD, "Go."))
+                assert await stage.store.delete(THREAD)
+            # Whoever does the work still knows the first: it would not do the second.
+            first, second = tools.contexts
+            assert first.key != second.key
+
+    within(run)
+
+
 # --- asking somebody who knows -----------------------------------------------------------------
 
 
@@ -310,5 +327,99 @@ def test_a_call_that_is_repeated_after_a_cut_has_one_effect(mode, again, effects
                 3 - len(effects)
             )
             assert stage.broken() == {}
+
+    within(run)
+
+
+def test_a_call_of_a_later_answer_is_run_though_a_broken_one_had_the_same_id(monkeypatch):
+    # Some servers begin to count anew in every answer, and the same question has a new answer.
+    monkeypatch.setattr(backoff, "FIRST_DELAY_SECONDS", 0.001)
+
+    async def run():
+        asked = []
+
+        def hour() -> str:
+            """What time it is."""
+            asked.append(KEY)
+            return f"{len(asked)} o'clock"
+
+        async with staged() as stage:
+            stage.emulator.say(call("hour", call_id=KEY))
+            stage.emulator.fault("cut before=end")
+            stage.emulator.say("One.")
+            stage.emulator.say(call("hour", call_id=KEY))
+            stage.emulator.say("Two.")
+            runner = stage.runner(hour)
+            assert text_of(await played(runner.turn(THREAD, "What time is it?"))) == "One."
+            assert text_of(await played(runner.turn(THREAD, "And now?"))) == "Two."
+            told = [item["output"] for item in await stage.whole() if "output" in item]
+            assert told == ["1 o'clock", "2 o'clock"]
+
+    within(run)
+
+
+# --- a call that was made elsewhere ------------------------------------------------------------
+
+
+def made_elsewhere(key=KEY):
+    """A history that ends with a call: nobody here knows whether it was run."""
+    work = {"type": "function_call", "call_id": key, "name": "work", "arguments": "{}"}
+    return [{"role": "user", "content": "Go."}, work]
+
+
+@pytest.mark.parametrize("effect", Effect)
+def test_a_call_that_was_brought_along_is_run_only_if_that_changes_nothing(effect):
+    async def run():
+        tools = Tools(effect)
+        tools.ends = True
+        async with staged() as stage:
+            stage.emulator.say("I see.")
+            # Whoever made it before had another key for it: with ours, twice would be twice.
+            runs = effect is Effect.READ
+            assert text_of(await played(stage.runner(tools.work).turn(THREAD, made_elsewhere())))
+            assert len(tools.contexts) == runs
+            told = output_in(await stage.whole())
+            assert told == ("done in attempt 1" if runs else UNKNOWN_TEXT)
+
+    within(run)
+
+
+def test_the_caller_may_look_up_what_became_of_a_call_that_was_brought_along():
+    async def run():
+        tools = Tools()
+
+        async def on_unknown(pending):
+            return f"{pending.call_id} was done"
+
+        async with staged() as stage:
+            stage.emulator.say("I see.")
+            runner = stage.runner(tools.work, on_unknown=on_unknown)
+            await played(runner.turn(THREAD, made_elsewhere()))
+            assert output_in(await stage.whole()) == "call_1 was done"
+            assert tools.contexts == []
+
+    within(run)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_who_approves_of_a_call_that_was_brought_along_has_decided(approved):
+    async def run():
+        ran = []
+
+        @tool(needs_approval=True)
+        def work() -> str:
+            """Work."""
+            ran.append(KEY)
+            return "done"
+
+        async with staged() as stage:
+            stage.emulator.say("I see.")
+            await played(stage.runner(work).turn(THREAD, made_elsewhere()))
+            assert ran == []
+            await played(stage.runner(work).turn(THREAD, approve={KEY: approved}))
+            assert ran == [KEY] * approved
+            told = output_in(await stage.whole())
+            # It was refused here; before that it may have run.
+            assert told == ("done" if approved else f"{UNKNOWN_TEXT}\nIt was not approved.")
 
     within(run)

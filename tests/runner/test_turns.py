@@ -22,8 +22,10 @@ from lockstitch.runner import (
     Waiting,
     tool,
 )
+from lockstitch.runner import runner as runner_module
 from lockstitch.store import open_store
-from lockstitch.store.errors import ConversationBusy
+from lockstitch.store.errors import CannotWrite, ConversationBusy
+from lockstitch.store.memory import MemoryStore
 from tests.runner.stage import (
     THREAD,
     calls_in,
@@ -406,11 +408,11 @@ def test_a_filter_that_gives_no_list_back_is_refused_before_anything_is_sent():
     def changes_in_place(items):
         items[:] = [item for item in items if item.get("type") != "function_call_output"]
 
-    def gives_one_at_a_time(items):
-        yield from items
+    def gives_one_item(items):
+        return items[0]
 
     async def run():
-        for rewrite in (changes_in_place, gives_one_at_a_time):
+        for rewrite in (changes_in_place, gives_one_item):
             async with staged() as stage:
                 with pytest.raises(CannotContinue, match=r"input filter gave back .*Return the"):
                     await played(stage.runner(add, input_filter=rewrite).turn(THREAD, "Go."))
@@ -554,5 +556,67 @@ def test_ids_of_answers_do_not_matter_where_nothing_is_kept(kind):
                 stage.emulator.reset()
                 assert text_of(await played(runner.turn(THREAD, "hello"))) == "You said: hello"
             assert stage.broken() == {}
+
+    within(run)
+
+
+# --- the store of a runner ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The stores that runners open."""
+    stores = []
+
+    class Noted(MemoryStore):
+        fails = False
+        closed = False
+
+        async def release(self, claim):
+            await super().release(claim)
+            if self.fails:
+                raise CannotWrite("The disk is full.")
+
+        async def close(self):
+            self.closed = True
+            await super().close()
+
+    async def open_one(url):
+        stores.append(Noted())
+        await asyncio.sleep(0)
+        return stores[-1]
+
+    monkeypatch.setattr(runner_module, "open_store", open_one)
+    return stores
+
+
+def test_turns_that_begin_at_once_share_one_store(opened):
+    async def run():
+        async with staged() as stage:
+            for _ in range(3):
+                stage.emulator.say("Hello.")
+            agent = stage.runner(store="sqlite:///any.db")
+            turns = [agent.turn(f"thread-{number}", "Hello.") for number in range(3)]
+            await asyncio.gather(*map(played, turns))
+            await agent.close()
+            (store,) = opened
+            assert store.closed
+
+    within(run)
+
+
+def test_a_runner_that_cannot_let_go_of_a_thread_lets_go_of_all_the_rest(opened):
+    async def run():
+        async with staged() as stage:
+            stage.emulator.say("Hello.")
+            agent = stage.runner(store="sqlite:///any.db")
+            turn = agent.turn(THREAD, "Hello.")
+            await anext(turn)
+            (store,) = opened
+            store.fails = True
+            with pytest.raises(CannotWrite):
+                await agent.close()
+            assert store.closed
+            await turn.aclose()
 
     within(run)

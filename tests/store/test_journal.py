@@ -351,6 +351,45 @@ def test_closing_waits_for_what_is_being_written():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("leave", [Journal.close, Journal.reload])
+def test_who_stops_waiting_for_the_end_of_a_journal_takes_no_write_back(leave):
+    async def run():
+        store = Waiting()
+        journal = await Journal.open(store, "c")
+        await cancelled_append(store, journal)
+        leaving = asyncio.create_task(leave(journal))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        store.go_on.set()
+        await journal.close()
+        assert (await kept(store))[1:] == [A]
+        # And it is let go: nobody waits until the claim runs out.
+        async with await Journal.open(store, "c") as again:
+            assert list(again.ledger.facts)[1:] == [A]
+
+    asyncio.run(run())
+
+
+def test_a_journal_that_is_closed_twice_is_closed_when_either_returns():
+    async def run():
+        store = Waiting()
+        journal = await Journal.open(store, "c")
+        await cancelled_append(store, journal)
+        first = asyncio.create_task(journal.close())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(journal.close())
+        await asyncio.sleep(0)
+        assert not second.done()
+        store.go_on.set()
+        await second
+        assert (await kept(store))[1:] == [A]
+        await first
+
+    asyncio.run(run())
+
+
 def test_reloading_waits_for_what_is_being_written():
     async def run():
         store = Waiting()

@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +145,18 @@ def test_keys_of_the_environment_are_used(monkeypatch, tmp_path):
     (tmp_path / "keys").write_text(new_key())
     monkeypatch.setenv("LOCKSTITCH_STORE_KEY_FILE", "keys")
     assert isinstance(asyncio.run(opened()), Sealed)
+
+
+@pytest.mark.parametrize("url", [None, 5, Path("store.db"), b"memory:"])
+def test_what_is_no_text_is_no_url(url):
+    with pytest.raises(UnknownStore, match="is no URL of a store"):
+        asyncio.run(open_store(url).__aenter__())
+
+
+def test_keys_that_are_none_are_told_before_anything_is_begun(tmp_path):
+    with pytest.raises(NotAKey, match=r"Keys\.from_text"):
+        asyncio.run(open_store("sqlite:///store.db", keys=new_key()).__aenter__())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_with_a_wrong_key_no_store_is_begun(monkeypatch, tmp_path):

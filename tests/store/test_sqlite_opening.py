@@ -265,6 +265,7 @@ def test_an_append_that_meets_damage_says_so_and_writes_nothing(path):
         ("DELETE FROM records WHERE seq = 20", "record 20 is missing"),
         ("DELETE FROM records WHERE seq = 1", "record 1 is missing"),
         ("UPDATE records SET names = x'7b' WHERE seq = 7", "Expected `array`"),
+        ("""UPDATE records SET names = x'5b5b2263616c6c222c22ff225d5d' WHERE seq = 7""", "utf-8"),
         ("UPDATE records SET body = NULL, large = 9 WHERE seq = 7", "record 7 has lost its body"),
     ],
 )
@@ -272,6 +273,25 @@ def test_damage_that_sqlite_does_not_see_is_seen(path, damage, what):
     changed(path, damage)
     with pytest.raises(Damaged, match=f"{what}.*backup"):
         asyncio.run(read(path))
+
+
+def test_a_name_that_is_no_text_is_damage_for_whoever_lists_or_claims_it(path):
+    changed(path, "UPDATE conversations SET name = CAST(x'6bff' AS TEXT), until = NULL")
+
+    async def list_them() -> None:
+        async with await SqliteStore.open(path) as store:
+            assert [one async for one in store.conversations()]
+
+    with pytest.raises(Damaged, match=r"utf-8.*backup"):
+        asyncio.run(list_them())
+    changed(path, "UPDATE conversations SET name = 'kept', owner = CAST(x'ff' AS TEXT)")
+
+    async def claim() -> None:
+        async with await SqliteStore.open(path) as store:
+            await store.claim("kept", owner="x", seconds=60)
+
+    with pytest.raises(Damaged, match=r"utf-8.*backup"):
+        asyncio.run(claim())
 
 
 def test_opening_that_is_cancelled_lets_go_of_the_file(tmp_path):

@@ -276,6 +276,7 @@ RECORD = (
     [
         (b"not json\n", "line 4: is torn, or is none of an export"),
         (b"\n", "line 4: is torn"),
+        (RECORD % (b"\xff", 1), "line 4: is torn, or is none of an export"),
         (b'{"line":"other"}\n', "line 4: is torn, or is none of an export"),
         (b"[" * 100_000 + b"\n", "line 4: is torn"),
         (RECORD % (b"b", 2), "line 4: has record 2 where 1 should be"),
@@ -323,6 +324,7 @@ def test_a_wrong_line_is_told_and_what_was_complete_is_kept(lines, told):
         (b"", "is empty"),
         (b"\x00\xff\n", "is no export of a store"),
         (b'{"type":"session_meta"}\n', "is no export of a store"),
+        (b'{"line":"lockstitch \xff"}\n', "is no export of a store"),
         (WHOLE_A, "is no export of a store"),
         (b'{"line":"lockstitch store","version":2}\n', "of version 2, and this"),
     ],

@@ -1,7 +1,7 @@
 """A server that says any bytes to any request, and hears whether its client went away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,10 +38,12 @@ async def saying(
     headers: str = "",
     stays: bool = False,
     ends: bool = True,
+    then: Sequence[Iterable[bytes]] = (),
 ) -> AsyncIterator[Server]:
-    """Every request is answered with these pieces. `stays` says nothing more and keeps the
+    """Every request is answered with these pieces, or those behind the first with what `then` has
+    for them. `stays` says nothing more and keeps the
     connection; without `ends` it is closed where the body would end."""
-    said = list(pieces)
+    said = [list(pieces), *map(list, then)]
     server = Server()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +52,7 @@ async def saying(
             while await _request(reader, server):
                 head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{headers}"
                 writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-                for piece in said:
+                for piece in said[min(server.requests, len(said)) - 1]:
                     writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                     await writer.drain()
                 if stays:

@@ -105,6 +105,60 @@ def test_a_server_that_counts_no_calls_and_repeats_names_is_understood():
     assert message["tool_calls"] == [{**whole, "function": {"name": "f", "arguments": "{}"}}]
 
 
+def test_names_and_ids_that_come_again_empty_are_not_taken_away():
+    # Several servers fill in every field of every piece.
+    message = message_of(
+        chunk(begun(0, "f")),
+        chunk({"role": "", **piece(0, "{", id="", type="")}),
+        chunk({"tool_calls": [{"index": 0, "id": "", "function": {"name": "", "arguments": "}"}}]}),
+        chunk(reason="tool_calls"),
+    )
+    assert message["tool_calls"] == [
+        {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one chunk", "one after the other"])
+@pytest.mark.parametrize("index", [0, None])
+def test_a_server_that_gives_all_calls_one_index_is_understood(index, at_once):
+    def whole(key, name):
+        (call,) = piece(index, "{", id=key)["tool_calls"]
+        return {**call, "type": "function", "function": {"name": name, "arguments": "{"}}
+
+    first, second = whole("call_1", "f"), whole("call_2", "g")
+    chunks = [chunk({"tool_calls": [first, second]})]
+    if not at_once:
+        chunks = [chunk({"tool_calls": [first]}), chunk(piece(index, "}"))]
+        chunks += [chunk({"tool_calls": [second]}), chunk(piece(index, "}"))]
+    message = message_of(*chunks, chunk(reason="tool_calls"))
+    given = "{" if at_once else "{}"
+    assert message["tool_calls"] == [
+        {"id": key, "type": "function", "function": {"name": name, "arguments": given}}
+        for key, name in (("call_1", "f"), ("call_2", "g"))
+    ]
+
+
+@pytest.mark.parametrize("given", [{}, {"id": None}, {"id": ""}, {"id": 7}])
+def test_a_call_without_an_id_gets_one_or_nobody_could_answer_it(given):
+    def calls():
+        body = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+        made = [{"index": n, **given, **body} for n in range(2)]
+        return message_of(chunk({"tool_calls": made}), chunk(reason="tool_calls"))["tool_calls"]
+
+    ids = [call["id"] for _ in range(2) for call in calls()]
+    assert all(isinstance(one, str) and one for one in ids)
+    assert len(set(ids)) == 4
+
+
+def test_calls_of_one_message_that_have_one_id_get_others():
+    body = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    made = [{"index": n, **body} for n in range(3)]
+    message = message_of(chunk({"tool_calls": made}), chunk(reason="tool_calls"))
+    ids = [call["id"] for call in message["tool_calls"]]
+    assert ids[0] == "call_0"
+    assert len(set(ids)) == 3
+
+
 def test_fields_that_nobody_knows_pass():
     signed = {"extra_content": {"google": {"thought_signature": "abc"}}}
     message = message_of(

@@ -34,6 +34,13 @@ def test_an_item_that_comes_twice_is_told_once():
     assert order.rest([A, NAMELESS]) == []
 
 
+def test_an_item_whose_id_is_no_text_has_no_name():
+    odd = b'{"id":"\xff"}'
+    order = ItemOrder()
+    assert list(order.done(0, odd)) == [odd]
+    assert order.rest([odd]) == []
+
+
 def test_an_item_that_waits_is_told_when_nothing_more_comes():
     order = ItemOrder()
     assert list(order.done(2, C)) == []

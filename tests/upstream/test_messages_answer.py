@@ -153,7 +153,6 @@ def test_a_message_of_which_nothing_is_left_is_no_item():
         ("end_turn", Ending.COMPLETED),
         ("tool_use", Ending.COMPLETED),
         ("stop_sequence", Ending.COMPLETED),
-        ("pause_turn", Ending.COMPLETED),
         ("something_new", Ending.COMPLETED),
         ("max_tokens", Ending.INCOMPLETE),
         ("model_context_window_exceeded", Ending.INCOMPLETE),
@@ -166,6 +165,18 @@ def test_the_reason_to_stop_is_the_ending(reason, ending):
     assert told[-1].ending is ending
     assert told[-1].detail == ("" if ending is Ending.COMPLETED else reason)
     assert any(isinstance(each, ItemDone) for each in told) is (ending is not Ending.FAILED)
+
+
+def test_a_message_that_never_began_has_begun_when_it_ends():
+    told = heard(*block(0, TEXT, said("Hi")), stop("end_turn"))
+    assert [type(each) for each in told] == [Delta, Opened, ItemDone, Ended]
+
+
+@pytest.mark.parametrize("kind", [None, 5, [], {}, "new_delta"])
+def test_a_delta_of_a_kind_that_nobody_knows_breaks_nothing(kind):
+    odd = (kind, "text", "!")
+    content = content_of(START, *block(0, TEXT, said("Hi"), odd), stop("end_turn"))
+    assert content[0]["text"] == "Hi!"
 
 
 def test_a_change_without_a_reason_ends_nothing():

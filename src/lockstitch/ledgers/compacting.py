@@ -11,7 +11,7 @@ from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import START, AnyFact, By, ItemsRemoved, Removal, Seq
 from lockstitch.core.links import back
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import item_added
+from lockstitch.ledgers.making import item_added, several
 
 
 def compacted(
@@ -47,6 +47,6 @@ def compacted(
     to = cut_behind(of, limits) if limits else links[0].seq
     if to == START:
         return []
-    summary: list[AnyFact] = [item_added(item, By.REWRITE) for item in replaced]
+    summary: list[AnyFact] = [item_added(item, By.REWRITE) for item in several(replaced)]
     entries = tuple(range(len(of) + 1, len(of) + 1 + len(summary)))
     return [*summary, ItemsRemoved(by=Removal.COMPACTION, to=to, replaced=entries)]

@@ -61,7 +61,11 @@ class Ledger(ledger.Ledger):
 
     def sendings(self, plan: Continue | Replay) -> Sequence[Sending]:
         """The entries of a plan, in the order to be sent."""
-        return (*plan.before(self), *plan.items) if isinstance(plan, Replay) else plan.items
+        if isinstance(plan, Continue):
+            return plan.items
+        if isinstance(plan, Replay):
+            return (*plan.before(self), *plan.items)
+        raise nothing_to_send(plan)
 
     def rendered(self, sending: Sending) -> Wire:
         """The wire item of an entry, as it is sent."""
@@ -71,6 +75,12 @@ class Ledger(ledger.Ledger):
         if sending.rekeyed is not None:
             return self.dialect.rekey(wire, 0, sending.rekeyed, sending.rekeyed + NEW_KEY)
         return wire
+
+
+def nothing_to_send(plan: object) -> IllegalFact:
+    """A plan was taken for one that sends something."""
+    kind, says = type(plan).__name__, str(plan).rstrip(".")
+    return IllegalFact(f"{kind} is no plan that sends anything: {says}. Continue and Replay do.")
 
 
 def mode_named(mode: Mode | str) -> Mode:

@@ -39,6 +39,15 @@ def encoded(item: Mapping[str, Any] | bytes | str) -> bytes:
     return written if len(written) < SMALL_ITEM_BYTES else memoryview(written).tobytes()
 
 
+def several(items: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Items, if they are several: a text alone would be taken for its characters."""
+    if isinstance(items, list):
+        return items  # mostly; and an abstract type is slow to ask about
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Sequence):
+        raise NotAnItem(f"This is no list of items: {items!r:.80}. Pass a list, also of one.")
+    return items
+
+
 def item_added(
     item: Mapping[str, Any] | bytes | str, by: By | str = By.USER, *, after: Seq | None = None
 ) -> ItemAdded:

@@ -27,7 +27,7 @@ from lockstitch.core.links import Beginning, Compaction, Link, back
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import decoded
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import encoded
+from lockstitch.ledgers.making import encoded, several
 
 _GIVEN_FROM_OUTSIDE = frozenset({Part.INPUT, Part.OUTPUT})
 
@@ -61,6 +61,7 @@ class Follower:
 
     def resent(self, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
         """The facts that bring the ledger up to this history. Append them before asking again."""
+        history = several(history)
         of, given, position = self._of, self._given, self._position
         known = bool(given) and position.link in of.links and of.on_path(position.link, of.tip)
         # What is new goes behind what was given before. If that makes the history, it begins as
@@ -82,6 +83,7 @@ class Follower:
 
 def resent(of: Ledger, history: Sequence[Mapping[str, Any]]) -> list[AnyFact]:
     """The facts that bring the ledger up to a history that a client sent in full."""
+    history = several(history)
     return _added(of, history, matched(of, history))
 
 

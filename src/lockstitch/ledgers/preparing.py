@@ -19,8 +19,8 @@ from lockstitch.core.exchanges import Exchange
 from lockstitch.core.facts import START, AnyFact, By, Mode, RequestPrepared, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Adoption
-from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import item_added
+from lockstitch.ledgers.ledger import Ledger, nothing_to_send
+from lockstitch.ledgers.making import item_added, several
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -37,6 +37,8 @@ def request_prepared(
     ``items`` are what is really sent, where the caller rewrote what `Ledger.items` gave: they are
     recorded as sent. A rewrite that would part a call from its output raises `BrokenPair`.
     ``conversation`` is the provider's new conversation, for a replay in that mode."""
+    if not isinstance(plan, (Continue, Replay)):
+        raise nothing_to_send(plan)
     facts: list[AnyFact] = []
     base, sent = plan.base, tuple([sending.seq for sending in plan.items])
     if items is not None:
@@ -56,6 +58,7 @@ def _rewritten(
     of: Ledger, plan: Continue | Replay, items: Sequence[Mapping[str, Any]], facts: list[AnyFact]
 ) -> tuple[Seq, tuple[Seq, ...]]:
     """What a rewritten request is based on, and the entries it sends; new ones go to ``facts``."""
+    items = several(items)
     planned = of.sendings(plan)
     places = _places([_same(of.rendered(sending)) for sending in planned], [*map(_same, items)])
     sent: list[Seq] = []

@@ -15,6 +15,7 @@ from lockstitch.ledgers.making import call_settled
 from lockstitch.realtime.bell import Bell
 from lockstitch.realtime.errors import NoSuchCall
 from lockstitch.realtime.thread import Thread
+from lockstitch.runner import given
 from lockstitch.runner.asked import asked_of
 from lockstitch.runner.desk import Desk, OnUnknown
 from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall, Waiting
@@ -66,7 +67,7 @@ class Calls:
     def _settle(self, call: Call) -> None:
         self._under_way[id_of(call)] = call
         self._on_disk.add(id_of(call))
-        # Models use ids again: who approved of this call did not approve of the next.
+        # Also where it was answered from outside, of which the desk does not hear.
         self._approved.pop(call.item.key or "", None)
         self._bell.ring()
 
@@ -96,8 +97,9 @@ class Calls:
 
     def approve(self, decisions: Mapping[str, bool]) -> None:
         """Say of calls that asked first whether they may run."""
-        calls = [self._waiting(call_id) for call_id in decisions]
-        self._approved.update(decisions)
+        decided = given.decisions(decisions)
+        calls = [self._waiting(call_id) for call_id in decided]
+        self._approved.update(decided)
         self.take(calls)
 
     async def answer(

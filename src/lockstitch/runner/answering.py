@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from lockstitch.core.calls import Call
-from lockstitch.core.exchanges import Standing
+from lockstitch.core.errors import NotAnItem
+from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import (
     AnchorLost,
     AnyFact,
@@ -36,6 +37,9 @@ from lockstitch.upstream.contract import (
     Upstream,
     UpstreamFailure,
 )
+
+SHOWN_BYTES = 80
+"""How much of what cannot be read is shown."""
 
 
 class Answering:
@@ -68,17 +72,20 @@ class Answering:
             await self._journal.append(unsent)
             raise
         try:
-            ended = await self._hear(seq, self._upstream.stream(request))
+            return await self._heard_or_found(seq, request)
+        except BaseException:
+            await self._let_go(seq)
+            raise
+
+    async def _heard_or_found(self, seq: Seq, request: Request) -> Ended:
+        try:
+            return await self._hear(seq, self._upstream.stream(request))
         except UpstreamFailure as failure:
             found = await self._found(seq, failure)
             if found is not None:
                 return found
             await self._write_failure(seq, request, failure)
             raise
-        except BaseException:
-            await self._let_go(seq)
-            raise
-        return ended
 
     async def _hear(self, seq: Seq, stream: AsyncIterator[Heard]) -> Ended:
         try:
@@ -112,12 +119,21 @@ class Answering:
             own = heard.id if named is None or named.seq == seq else None
             await self._journal.append(ResponseOpened(request=seq, id=own))
         elif isinstance(heard, ItemDone):
-            said = await self._journal.append(item_completed(seq, heard.item))
+            said = await self._keep(seq, heard.item)
             self._tell(ItemSaid(decoded(heard.item)))
             made = [call for call in ledger.exchange(seq).calls if call.seq == said]
             self._take([call for call in made if not call.by_server])
         else:
             await self._journal.append(ResponseEnded(request=seq, ending=heard.ending))
+
+    async def _keep(self, seq: Seq, item: bytes) -> Seq:
+        try:
+            return await self._journal.append(item_completed(seq, item))
+        except NotAnItem:
+            shown = item[:SHOWN_BYTES].decode("utf-8", "replace")
+            raise UpstreamFailure(
+                f"the provider said something that is no item: {shown}", fate=Fate.LOST
+            ) from None
 
     async def _found(self, seq: Seq, failure: UpstreamFailure) -> Ended | None:
         """The rest of an answer that broke off, if the provider kept it: asked for by its id."""
@@ -128,13 +144,25 @@ class Answering:
             kept = await self._upstream.retrieved(exchange.id)
         except UpstreamFailure:
             return None
-        if kept is None or not isinstance(kept[-1], Ended) or kept[-1].ending is Ending.FAILED:
+        if not kept or not isinstance(kept[-1], Ended) or kept[-1].ending is Ending.FAILED:
             return None
         items = [heard for heard in kept if isinstance(heard, ItemDone)]
+        if not self._begins_as_heard(exchange, items):
+            return None
         for item in items[len(exchange.said) :]:
             await self._write(seq, item)
         await self._write(seq, kept[-1])
         return kept[-1]
+
+    def _begins_as_heard(self, exchange: Exchange, items: Sequence[ItemDone]) -> bool:
+        """Do these go on from what was heard? Only kinds and ids are compared: a provider may have
+        kept less of an item than it said."""
+        heard = [self._journal.ledger.item(seq) for seq in exchange.said]
+        kept = [done.item for done in items[: len(heard)]]
+        try:
+            return list(map(_kind_and_id, kept)) == list(map(_kind_and_id, heard))
+        except NotAnItem:
+            return False
 
     async def _write_failure(self, seq: Seq, request: Request, failure: UpstreamFailure) -> None:
         exchange = self._journal.ledger.exchange(seq)
@@ -157,3 +185,8 @@ class Answering:
             await self._journal.append(ResponseEnded(request=seq, ending=Ending.CUT))
         elif exchange.standing is Standing.SENT:
             await self._journal.append(RequestLost(request=seq, reason="the turn was stopped"))
+
+
+def _kind_and_id(item: bytes) -> tuple[object, object]:
+    wire = decoded(item)
+    return wire.get("type"), wire.get("id")

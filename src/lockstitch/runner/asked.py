@@ -26,7 +26,8 @@ def asked_of(ledger: Ledger, call: Call) -> Asked:
     name = call.item.name or ""
     if ledger.dialect.name == "chat":
         made = wire["tool_calls"][call.slot]
-        body = made.get("function") or made.get("custom") or {}
+        bodies = (made.get("function"), made.get("custom"))
+        body: Wire = next((body for body in bodies if body and isinstance(body, dict)), {})
         return Asked(name, _text(body.get("arguments", body.get("input"))))
     if ledger.dialect.name == "messages":
         block: Wire = wire["content"][call.slot]

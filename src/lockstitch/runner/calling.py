@@ -30,6 +30,9 @@ log = logging.getLogger("lockstitch.runner")
 THREADS = Threads()
 """Where plain functions run, for every runner of the process."""
 
+_ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
+"""Not every other error is an `Exception`: extensions in Rust raise some that are not."""
+
 _left: set[asyncio.Future[Ended]] = set()
 """What runs on with nobody waiting: the event loop itself holds a task only weakly."""
 
@@ -216,7 +219,7 @@ def _ended(work: _Work) -> Ended | None:
     if not work.future.done() or work.future.cancelled():
         return None
     ended = work.future.result()
-    if ended.error is not None and not isinstance(ended.error, Exception | asyncio.CancelledError):
+    if isinstance(ended.error, _ENDS_THE_PROGRAM):
         raise ended.error
     return ended
 
@@ -267,5 +270,5 @@ def _late(told: Callable[[BaseException], None], future: asyncio.Future[Ended]) 
     ended = None if future.cancelled() else future.result()
     if ended is not None and ended.error is not None:
         told(ended.error)
-        if not isinstance(ended.error, Exception | asyncio.CancelledError):
+        if isinstance(ended.error, _ENDS_THE_PROGRAM):
             raise ended.error

@@ -14,20 +14,23 @@ from msgspec import Struct
 
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import CallSettled, CallStarted
+from lockstitch.core.facts import CallSettled, CallStarted, Seq
+from lockstitch.core.links import back
 from lockstitch.core.outcomes import Evidence, Outcome
+from lockstitch.ledgers.ledger import Ledger
 from lockstitch.ledgers.making import call_settled, call_settled_honestly
 from lockstitch.runner.asked import Asked, asked_of, said_in
 from lockstitch.runner.calling import Cancelled
 from lockstitch.runner.calling import call as call_tool
 from lockstitch.runner.effects import Effect
+from lockstitch.runner.errors import CannotContinue
 from lockstitch.runner.events import CallBegan, CallEnded, Event, PendingCall
 from lockstitch.runner.limits import MOST_TOOLS_AT_ONCE
 from lockstitch.runner.tools import CallContext, Tool
 from lockstitch.store.journal import Journal
 
-OnUnknown = Callable[[PendingCall], Awaitable[str | None]]
-"""Asked about a call that started and of which nobody knows the end: its output, if it can be
+OnUnknown = Callable[[PendingCall], Awaitable[str | None] | str | None]
+"""Asked about a call that may have run, and of which nobody knows the end: its output, if it can be
 looked up; None where it cannot."""
 
 
@@ -51,7 +54,7 @@ class Desk:
         tools: Mapping[str, Tool],
         *,
         tell: Callable[[Event], None],
-        approved: Mapping[str, bool],
+        approved: dict[str, bool],
         on_unknown: OnUnknown | None,
         grace: float,
         most: int = MOST_TOOLS_AT_ONCE,
@@ -61,6 +64,7 @@ class Desk:
         self._tools = tools
         self._tell = tell
         self._approved = approved
+        """What was said of calls that are not settled, by their ids."""
         self._on_unknown = on_unknown
         self._grace = grace
         self._room = asyncio.Semaphore(most)
@@ -118,14 +122,33 @@ class Desk:
 
     def _why_not(self, call: Call) -> str | None:
         """What a call must wait for before it may run."""
-        tool = self._tools.get(asked_of(self._journal.ledger, call).name)
+        asked = asked_of(self._journal.ledger, call)
+        if self._recorded(call, asked) is not None:
+            return None
+        undecided = "approval" if self._is_approved(call) is None else None
+        if _is_question(call):
+            return undecided
+        tool = self._tools.get(asked.name)
         if tool is None:
             # A built-in call (a shell, a patch) has no name of a tool: somebody else runs it.
             return None if call.item.name or call.by_server else "output"
         if tool.external:
             return "output"
-        asked = call.life is Life.ANNOUNCED and tool.asks_first(self._pending(call).arguments)
-        return "approval" if asked and call.item.key not in self._approved else None
+        asks = call.life is Life.ANNOUNCED and tool.asks_first(asked.arguments)
+        return undecided if asks else None
+
+    def _is_approved(self, call: Call) -> bool | None:
+        """What was said of this call; None if nothing was."""
+        return self._approved.get(call.item.key or "")
+
+    def _may_have_run(self, call: Call, tool: Tool) -> bool:
+        """May it have had its effect, and must not have it twice? Whoever made a call before it was
+        brought along had another key for it; but who approves of it here has decided."""
+        if call.life is Life.STARTED:
+            return tool.effect is Effect.ONCE
+        if self._journal.ledger.is_unstarted(call) or self._is_approved(call):
+            return False
+        return tool.effect is not Effect.READ
 
     async def _settle(self, place: Place) -> None:
         async with self._room:
@@ -137,26 +160,28 @@ class Desk:
                 await self._write(place, call_settled(self._journal.ledger, call, recorded))
             elif call.by_server:
                 await self._write(place, self._honest(call, None))
+            elif self._is_approved(call) is False and call.life is Life.ANNOUNCED:
+                await self._write(place, self._refused(call))
+            elif _is_question(call):
+                await self._write(place, call_settled(self._journal.ledger, call, _yes_to(call)))
             elif tool is None:
                 text = f"There is no tool {asked.name!r}."
                 await self._write(place, self._failed(call, text), failed=True)
-            elif self._approved.get(call.item.key or "") is False and call.life is Life.ANNOUNCED:
-                said = Evidence(Outcome.NEVER_STARTED, "was refused", "It was not approved.")
-                await self._write(place, self._honest(call, said))
-            elif call.life is Life.STARTED and tool.effect is Effect.ONCE:
-                await self._look_up(place, call, asked)
+            elif self._may_have_run(call, tool):
+                await self._look_up(place, call)
             else:
                 await self._run(place, call, asked, tool)
 
     def _recorded(self, call: Call, asked: Asked) -> Mapping[str, Any] | None:
         """The output of the same call in an answer that broke off: the model repeats itself."""
         ledger = self._journal.ledger
-        for other in ledger.calls_with_key(call.item.key or ""):
-            link = ledger.links[other.link]
-            broke_off = isinstance(link, Exchange) and link.standing is not Standing.ACCEPTED
+        others = [
+            other for other in ledger.calls_with_key(call.item.key or "") if other is not call
+        ]
+        broke_off = _broke_off_before(ledger, call) if others else ()
+        for other in others:
             if (
-                other is not call
-                and broke_off
+                other.link in broke_off
                 and other.output is not None
                 and other.outcome is Outcome.FINISHED
                 and asked_of(ledger, other) == asked
@@ -164,16 +189,30 @@ class Desk:
                 return ledger.wire(other.output)
         return None
 
-    async def _look_up(self, place: Place, call: Call, asked: Asked) -> None:
-        """It started before a crash, and must not run twice."""
+    async def _look_up(self, place: Place, call: Call) -> None:
+        """It may have run, and must not run twice."""
         found = None
         if self._on_unknown is not None:
-            found = await self._on_unknown(self._pending(call))
+            found = await self._asked_outside(self._on_unknown, call)
         call = self._call(place)
         if found is not None:
             await self._write(place, call_settled(self._journal.ledger, call, found))
         else:
             await self._write(place, self._honest(call, None))
+
+    async def _asked_outside(self, on_unknown: OnUnknown, call: Call) -> str | None:
+        try:
+            found = on_unknown(self._pending(call))
+            return await found if isinstance(found, Awaitable) else found
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Nobody has stopped us: something that it waited for was cancelled.
+            raise CannotContinue(
+                f"The look-up of {call.named} was cancelled from within. Nothing was settled; the "
+                "next turn asks again."
+            ) from None
 
     async def _run(self, place: Place, call: Call, asked: Asked, tool: Tool) -> None:
         attempt = 2 if call.life is Life.STARTED else 1
@@ -187,7 +226,8 @@ class Desk:
         key = call.item.key or ""
         self._tell(CallBegan(key, asked.name, asked.arguments, attempt))
         context = CallContext(
-            key=f"{self._journal.conversation}:{call.seq}:{call.slot}",
+            # The place alone would be used again by a thread of the same name that begins anew.
+            key=f"{self._journal.conversation}:{call.seq}:{call.slot}:{key}",
             call_id=key,
             thread=self._journal.conversation,
             attempt=attempt,
@@ -208,6 +248,11 @@ class Desk:
         if cancelled:
             raise asyncio.CancelledError
 
+    def _refused(self, call: Call) -> CallSettled:
+        known = self._journal.ledger.is_unstarted(call)
+        outcome = Outcome.NEVER_STARTED if known else Outcome.UNKNOWN
+        return self._honest(call, Evidence(outcome, "was refused", "It was not approved."))
+
     def _failed(self, call: Call, text: str) -> CallSettled:
         return call_settled(self._journal.ledger, call, text, failed=True)
 
@@ -219,7 +264,31 @@ class Desk:
         # the journal has it, and goes on with the write, before it first waits.
         await self._journal.append(fact)
         call = self._call(place)
+        # Servers use ids again: who approved of this call did not approve of the next.
+        self._approved.pop(call.item.key or "", None)
         name = call.item.name or ""
         output = said_in(fact.item)
         self._settled(call)
         self._tell(CallEnded(call.item.key or "", name, fact.outcome, output, failed))
+
+
+def _is_question(call: Call) -> bool:
+    """Is it the provider who asks before it runs something itself? No tool of ours is meant, of
+    whatever name."""
+    return call.item.family is not None and call.item.family.asks_first
+
+
+def _yes_to(question: Call) -> dict[str, Any]:
+    key = question.item.key
+    return {"type": question.output_type, "approval_request_id": key, "approve": True}
+
+
+def _broke_off_before(ledger: Ledger, call: Call) -> set[Seq]:
+    """The answers that broke off since the last that ended: what they said may be said again."""
+    found: set[Seq] = set()
+    for link, _ in back(ledger.links, ledger.links[call.link].parent):
+        if isinstance(link, Exchange):
+            if link.standing is Standing.ACCEPTED:
+                break
+            found.add(link.seq)
+    return found

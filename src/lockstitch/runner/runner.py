@@ -9,7 +9,7 @@ import asyncio
 import random
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,13 +20,15 @@ from lockstitch.ledgers.making import call_settled
 from lockstitch.runner.desk import Desk, OnUnknown
 from lockstitch.runner.errors import CannotContinue, NoSuchCall
 from lockstitch.runner.events import Event
+from lockstitch.runner.given import Wire, decisions, items_of
 from lockstitch.runner.limits import GRACE_SECONDS, MOST_TOOLS_AT_ONCE, Budget
 from lockstitch.runner.shapes import leading_items, request_settings
 from lockstitch.runner.tools import Tool, by_name
-from lockstitch.runner.turn import InputFilter, Setting, Turn, Wire
+from lockstitch.runner.turn import InputFilter, Setting, Turn
 from lockstitch.store.contract import Store
-from lockstitch.store.journal import Journal
-from lockstitch.store.opening import open_store
+from lockstitch.store.errors import UnknownStore
+from lockstitch.store.journal import Journal, kept_ledger
+from lockstitch.store.opening import FORMS, open_store
 from lockstitch.upstream.choosing import upstream_for
 from lockstitch.upstream.contract import Upstream
 
@@ -53,6 +55,15 @@ class Runner:
         eager: bool = True,
         tools_at_once: int = MOST_TOOLS_AT_ONCE,
     ) -> None:
+        if not isinstance(store, str | Store):
+            raise UnknownStore(
+                f"{store!r:.80} is no store and no URL of one. A URL looks like one of: "
+                f"{', '.join(FORMS)}"
+            )
+        if tools_at_once < 1:
+            raise ValueError(
+                f"tools_at_once is {tools_at_once}: at least one tool must be able to run."
+            )
         self.tools = by_name(tools)
         # A client of ours (`OpenAIChat(client)`) is taken as it is.
         own = isinstance(client, Upstream)
@@ -78,6 +89,7 @@ class Runner:
         )
         self._store = store
         self._opened: Store | None = None if isinstance(store, str) else store
+        self._opening = asyncio.Lock()
         self._on_unknown = on_unknown
         self._wait = wait
         self._grace = grace
@@ -102,7 +114,8 @@ class Runner:
         ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
         loop early stops the turn: tools get their grace time, and everything is on disk."""
         known: list[weakref.ref[AsyncGenerator[Event, None]]] = []
-        events = self._events(thread, _given(message), approve or {}, lambda: known[0]() is None)
+        given, decided = items_of(message), decisions(approve or {})
+        events = self._events(thread, given, decided, lambda: known[0]() is None)
         known.append(weakref.ref(events))
         return events
 
@@ -110,7 +123,7 @@ class Runner:
         self,
         thread: str,
         given: Sequence[Wire | str],
-        approved: Mapping[str, bool],
+        approved: dict[str, bool],
         is_left: Callable[[], bool],
     ) -> AsyncGenerator[Event, None]:
         journal = await self._journal(thread)
@@ -156,20 +169,15 @@ class Runner:
             await journal.append(call_settled(journal.ledger, waiting[-1], output, failed=failed))
 
     async def history(self, thread: str) -> list[dict[str, Any]]:
-        """The conversation of a thread, as wire items."""
-        async with await self._journal(thread) as journal:
-            return journal.ledger.history()
+        """The conversation of a thread, as wire items: what is on disk, also while a turn runs."""
+        store = await self._store_for(thread)
+        ledger = await kept_ledger(store, thread)
+        return [] if ledger is None else ledger.history()
 
     async def _journal(self, thread: str) -> Journal:
-        if self._opened is None:
-            assert isinstance(self._store, str)
-            self._opened = await open_store(self._store)
-        # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
-        for one in [*self._under_way]:
-            if one.thread == thread and one.is_left():
-                await one.stop()
+        store = await self._store_for(thread)
         dialect = self._upstream.dialect
-        journal = await Journal.open(self._opened, thread, dialect=dialect, wait=self._wait)
+        journal = await Journal.open(store, thread, dialect=dialect, wait=self._wait)
         begun_in = journal.ledger.dialect.name
         if begun_in != dialect:
             await journal.close()
@@ -179,14 +187,36 @@ class Runner:
             )
         return journal
 
+    async def _store_for(self, thread: str) -> Store:
+        """The store, once nothing of ours is left under way in this thread."""
+        async with self._opening:  # several turns may be the first
+            if self._opened is None:
+                assert isinstance(self._store, str)
+                self._opened = await open_store(self._store)
+            store = self._opened
+        # Whoever breaks out of a loop leaves its turn to the garbage collector, and goes on here.
+        for one in [*self._under_way]:
+            if one.thread == thread and one.is_left():
+                await one.stop()
+        return store
+
     async def close(self) -> None:
         """Stop the turns that are under way, as leaving their loops does; then let go of the
-        provider's connection, and of the store if the runner opened it."""
-        await asyncio.gather(*(one.stop() for one in self._under_way))
-        await self._upstream.close()
-        if self._opened is not None and isinstance(self._store, str):
-            await self._opened.close()
-            self._opened = None
+        provider's connection, and of the store if the runner opened it. What fails on the way is
+        raised when all of that is done."""
+        async with AsyncExitStack() as last:
+            last.push_async_callback(self._close_store)
+            last.push_async_callback(self._upstream.close)
+            stopping = [one.stop() for one in self._under_way]
+            for failure in await asyncio.gather(*stopping, return_exceptions=True):
+                if failure is not None:
+                    raise failure
+
+    async def _close_store(self) -> None:
+        async with self._opening:
+            if self._opened is not None and isinstance(self._store, str):
+                opened, self._opened = self._opened, None
+                await opened.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -214,32 +244,28 @@ class _UnderWay:
         self._stopping = asyncio.Lock()
 
     async def stop(self) -> None:
-        """End it, and let others have the thread. Whoever comes second waits for the first."""
+        """End it, and let others have the thread. Whoever comes second waits for the first, and a
+        cancel does not hurry it."""
         async with self._stopping:
-            try:
-                await _stopped(self._running)
-            finally:
-                await self._journal.close()
+            if not self._running.done():
+                self._running.cancel()
+            cancelled = await _over(self._running)
+            closing = asyncio.create_task(self._journal.close())
+            cancelled = await _over(closing) or cancelled
+            if cancelled is not None:
+                raise cancelled
+            closing.result()
 
 
-async def _stopped(running: asyncio.Task[None]) -> None:
-    """Wait for a turn to end; cancel it first if it has not. A second cancel does not hurry it."""
-    if not running.done():
-        running.cancel()
-    again = None
-    while not running.done():
+async def _over(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Wait for the end of a task, however often that is cancelled; the last cancel, if any. How the
+    task ended is for others to tell."""
+    cancelled = None
+    while not task.done():
         try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError as cancelled:
-            again = cancelled
-    with suppress(asyncio.CancelledError):
-        if not running.cancelled():
-            running.exception()
-    if again is not None:
-        raise again
-
-
-def _given(message: str | Wire | Sequence[Wire | str] | None) -> Sequence[Wire | str]:
-    if message is None:
-        return ()
-    return (message,) if isinstance(message, str | Mapping) else tuple(message)
+            await asyncio.wait([task])
+        except asyncio.CancelledError as again:
+            cancelled = again
+    if not task.cancelled():
+        task.exception()
+    return cancelled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,20 +26,19 @@ from lockstitch.core.facts import AnyFact, Ending, Mode, RequestLost, ResponseEn
 from lockstitch.core.links import back
 from lockstitch.ledgers.finding import ConversationChanged, found
 from lockstitch.ledgers.ledger import Ledger
-from lockstitch.ledgers.making import item_added
 from lockstitch.ledgers.preparing import request_prepared
 from lockstitch.runner.answering import Answering
 from lockstitch.runner.backoff import delay
 from lockstitch.runner.desk import Desk
 from lockstitch.runner.errors import CannotContinue, OutOfBudget, ProviderRefused
 from lockstitch.runner.events import Event, Retrying, TurnEnded, Waiting
+from lockstitch.runner.given import Wire, added
 from lockstitch.runner.limits import Budget
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, UpstreamFailure
 
-Wire = Mapping[str, Any]
-InputFilter = Callable[[list[dict[str, Any]]], Sequence[Wire] | Awaitable[Sequence[Wire]]]
-"""Rewrites what a request sends: returns all of it. It may not part a call from its output."""
+InputFilter = Callable[[list[dict[str, Any]]], Iterable[Wire] | Awaitable[Iterable[Wire]]]
+"""Rewrites what a request sends: gives all of it. It may not part a call from its output."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -84,7 +83,7 @@ class Turn:
             async with asyncio.timeout(self._setting.budget.seconds) as budget:
                 await self._resume()
                 if given:
-                    await self._journal.append(*(item_added(item) for item in given))
+                    await self._journal.append(*added(self._journal.ledger, given))
                 while await self._step():
                     pass
         except TimeoutError:
@@ -176,13 +175,13 @@ class Turn:
             return None
         filtered = self._setting.input_filter(items)
         given = await filtered if inspect.isawaitable(filtered) else filtered
-        # Whoever changes the list in place and returns nothing would send what nobody has proven.
-        if not isinstance(given, Sequence):
+        # Nothing given is no answer: who forgot to return what was redacted would send the rest.
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
             raise CannotContinue(
                 f"The input filter gave back a {type(given).__name__}, and not a list. Return the"
                 " items to send, also if none is changed."
             )
-        return given
+        return list(given)
 
     async def _listed(self, plan: ReadBack) -> list[dict[str, Any]] | None:
         try:
@@ -242,4 +241,4 @@ def _text_of(message: Wire) -> str:
     content = message.get("content")
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))

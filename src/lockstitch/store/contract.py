@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 
@@ -54,6 +54,7 @@ class Stats(Struct, frozen=True):
     schema: int
 
 
+@runtime_checkable
 class Store(Protocol):
     """Where records are kept."""
 

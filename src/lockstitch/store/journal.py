@@ -48,6 +48,7 @@ class Journal:
         self._released = False
         self._renewal: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<Journal {self.conversation} in {self._store.url}, {len(self.ledger)} facts>"
@@ -70,6 +71,8 @@ class Journal:
 
         ``dialect`` is for one that begins. Raises `ConversationBusy` if another process holds it
         for longer than ``wait`` seconds."""
+        if not isinstance(conversation, str):
+            raise TypeError(f"{conversation!r:.80} is no name of a conversation: it is no text.")
         claim = await _claimed(store, conversation, seconds, wait)
         try:
             found = store.read(conversation) if claim.length else _nothing()
@@ -182,7 +185,7 @@ class Journal:
 
     async def reload(self) -> None:
         """Read the conversation again; the store is what is true."""
-        await asyncio.gather(*self._writing, return_exceptions=True)
+        await self._written()
         await self._store.renew(self._claim, seconds=self._seconds)
         found = self._store.read(self.conversation)
         facts = [records.decoded(record) async for record in found]
@@ -215,17 +218,29 @@ class Journal:
         self._renew_later()
 
     async def close(self) -> None:
-        """Let others write. What was appended stays."""
+        """Let others write. What was appended stays. Who stops waiting for it keeps nothing from
+        happening."""
         if self._open:
             self._open = False
             if self._renewal is not None:
                 self._renewal.cancel()
             if self._renewing is not None:
                 self._renewing.cancel()
-            if self._writing:
-                await asyncio.gather(*self._writing, return_exceptions=True)
-            if not self._released:
-                await self._store.release(self._claim)
+            self._closing = asyncio.create_task(self._let_go())
+            await asyncio.shield(self._closing)
+        elif self._closing is not None:
+            await asyncio.wait([self._closing])
+
+    async def _let_go(self) -> None:
+        await self._written()
+        if not self._released:
+            await self._store.release(self._claim)
+
+    async def _written(self) -> None:
+        """Until all that was begun is written, or has failed."""
+        if self._writing:
+            # Not gathered: a cancel of who waits here would go on to the writes.
+            await asyncio.wait(list(self._writing))
 
     async def __aenter__(self) -> Self:
         return self

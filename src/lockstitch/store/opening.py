@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from lockstitch.store.contract import Store
-from lockstitch.store.errors import CannotOpen, UnknownStore
+from lockstitch.store.errors import CannotOpen, NotAKey, UnknownStore
 from lockstitch.store.keys import Keys, keys_from_environment
 from lockstitch.store.memory import MemoryStore
 
@@ -72,6 +72,8 @@ class Opening:
         opener = _opener(self._url)
         # Before the store is opened: with a wrong key nothing should have been made.
         keys = self._keys if self._keys is not None else keys_from_environment()
+        if keys is not None and not isinstance(keys, Keys):
+            raise NotAKey(f"keys is no Keys but {type(keys).__name__}. Pass Keys.from_text(TEXT).")
         sealed = None if keys is None else _part("lockstitch.store.sealing", "encryption").Sealed
         store = await opener(self._url, self._how)
         return store if sealed is None else sealed(store, keys)
@@ -133,6 +135,10 @@ _OPENERS: Final[dict[str, _Opener]] = {
 
 
 def _opener(url: str) -> _Opener:
+    if not isinstance(url, str):
+        raise UnknownStore(
+            f"{url!r:.80} is no URL of a store. It looks like one of: {', '.join(FORMS)}"
+        )
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
         raise _unknown(url)

@@ -81,11 +81,12 @@ def grow(message: dict[str, Any], piece: dict[str, Any], texts: frozenset[str] |
     """Add a piece of a message to what came of it before.
 
     Texts of the fields named (None: of all) are joined, lists too; anything else is taken as it
-    came last, so that fields nobody knows pass through."""
+    came last, so that fields nobody knows pass through. An empty text takes nothing away: some
+    servers fill in every field of every piece."""
     for name, value in piece.items():
         before = message.get(name)
-        if value is None:
-            message.setdefault(name, None)
+        if value is None or (value == "" and before):
+            message.setdefault(name, value)
         elif (
             isinstance(value, str) and isinstance(before, str) and (texts is None or name in texts)
         ):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -62,7 +63,7 @@ class ChatAnswer:
     def __init__(self) -> None:
         self._opened = False
         self._message: dict[str, Any] = {}
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: dict[int, list[dict[str, Any]]] = {}
         self._reason: str | None = None
         self._usage: dict[str, Any] | None = None
         self._ended = False
@@ -108,7 +109,10 @@ class ChatAnswer:
 
     def _piece_of_call(self, piece: dict[str, Any], place: int) -> Iterator[Heard]:
         index = piece.pop("index", None)
-        call = self._calls.setdefault(index if isinstance(index, int) else place, {})
+        calls = self._calls.setdefault(index if isinstance(index, int) else place, [{}])
+        if _is_another(piece, calls[-1]):
+            calls.append({})
+        call = calls[-1]
         grow(call, piece, _TEXTS)
         text = _given(piece)
         if text:
@@ -121,10 +125,34 @@ class ChatAnswer:
         ending = _ENDING_OF_REASON.get(reason, Ending.COMPLETED)
         if ending is Ending.FAILED:
             return ()
-        calls = [self._calls[index] for index in sorted(self._calls)]
+        calls = _named_calls([call for at in sorted(self._calls) for call in self._calls[at]])
         if ending is Ending.INCOMPLETE:
             calls = _whole_calls(calls)
         return (ItemDone(_encode(_message(self._message, calls))),)
+
+
+def _named_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls with an id each. Some servers give none, or all the same, and no output could say which
+    call it answers. They keep nothing, so they take ours."""
+    named: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        own = call.get("id")
+        if not own or not isinstance(own, str) or own in named:
+            own = f"call_{uuid4().hex}"
+        named[own] = {**call, "id": own}
+    return list(named.values())
+
+
+def _is_another(piece: dict[str, Any], call: dict[str, Any]) -> bool:
+    """Does a piece begin a call of its own? Some servers give all calls the same index; some give
+    every piece of a call a new id, but its name only once."""
+    known, own = call.get("id"), piece.get("id")
+    return bool(known and own and own != known and _named(piece))
+
+
+def _named(call: dict[str, Any]) -> bool:
+    bodies = (call.get(word) for word in ("function", "custom"))
+    return any(isinstance(body, dict) and body.get("name") for body in bodies)
 
 
 def _message(said: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, Any]:

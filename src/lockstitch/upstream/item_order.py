@@ -79,5 +79,5 @@ class ItemOrder:
 def _id(item: bytes) -> str | None:
     try:
         return _names.decode(item).id
-    except msgspec.DecodeError:
-        return None  # no object, or an id of another type: it has no name
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # no object, or an id that is no text: it has no name

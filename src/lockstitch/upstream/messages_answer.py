@@ -21,7 +21,10 @@ _ENDING_OF_REASON: Final = {
     # The API asks that a refused turn be taken out before the conversation goes on.
     "refusal": Ending.FAILED,
 }
-"""Any other reason is that all was said. `pause_turn` too: the message is whole, and sent back."""
+"""Any other reason is that all was said."""
+
+_PAUSED: Final = "pause_turn"
+"""The provider has run its own tools for long enough. It goes on when the message is sent back."""
 
 _KIND_OF_DELTA: Final = {
     "text_delta": ("text", "text"),
@@ -57,15 +60,30 @@ class _Block:
         self.stopped = False
 
 
+class Paused(Struct, frozen=True):
+    """What was said of a message when the provider paused, to be sent back as it is."""
+
+    content: list[dict[str, Any]]
+    usage: dict[str, Any]
+    container: str | None = None
+    """Where at the provider its tools have their files."""
+
+
+_NOTHING: Final = Paused([], {})
+
+
 class MessagesAnswer:
-    """One message, while it is being said."""
+    """One message, while it is being said. ``before`` was said of it before a pause."""
 
-    __slots__ = ("_blocks", "_opened", "_usage", "said_all")
+    __slots__ = ("_before", "_blocks", "_container", "_opened", "_usage", "paused", "said_all")
 
-    def __init__(self) -> None:
-        self._opened = False
+    def __init__(self, before: Paused | None = None) -> None:
+        self._opened = before is not None
+        self._before = before or _NOTHING
+        self._container = self._before.container
         self._blocks: dict[int, _Block] = {}
         self._usage: dict[str, Any] = {}
+        self.paused: Paused | None = None
         self.said_all = False
 
     def hear(self, data: bytes) -> Sequence[Heard]:
@@ -94,12 +112,14 @@ class MessagesAnswer:
         return ()
 
     def _begun(self, message: dict[str, Any]) -> Sequence[Heard]:
+        usage, container = message.get("usage"), message.get("container")
+        if isinstance(usage, dict):
+            self._usage.update(usage)
+        if isinstance(container, dict) and isinstance(container.get("id"), str):
+            self._container = container["id"]
         if self._opened:
             return ()
         self._opened = True
-        usage = message.get("usage")
-        if isinstance(usage, dict):
-            self._usage.update(usage)
         named = message.get("id")
         return (Opened(named if isinstance(named, str) else None),)
 
@@ -109,7 +129,7 @@ class MessagesAnswer:
         if block is None:
             return ()
         kind = delta.pop("type", None)
-        field, told = _KIND_OF_DELTA.get(kind, ("", ""))
+        field, told = _KIND_OF_DELTA.get(kind if isinstance(kind, str) else "", ("", ""))
         text = delta.get(field)
         if kind == "input_json_delta":
             block.given.append(text if isinstance(text, str) else "")
@@ -130,16 +150,33 @@ class MessagesAnswer:
             return ()
         self.said_all = True
         ending = _ENDING_OF_REASON.get(reason, Ending.COMPLETED)
-        end = Ended(ending, self._usage or None, "" if ending is Ending.COMPLETED else reason)
-        blocks = [] if ending is Ending.FAILED else self._content(cut=ending is Ending.INCOMPLETE)
-        if not blocks:
-            return (end,)
-        return (ItemDone(_encode({"role": "assistant", "content": blocks})), end)
+        usage = _sum(self._before.usage, self._usage)
+        content = [*self._before.content, *self._content(cut=ending is Ending.INCOMPLETE)]
+        if reason == _PAUSED:
+            # Encoded and back: what a tool was given is still text.
+            plain = msgspec.json.decode(_encode(content))
+            self.paused = Paused(plain, usage, self._container)
+            return ()
+        heard: list[Heard] = [*self._begun({})]
+        if content and ending is not Ending.FAILED:
+            heard.append(ItemDone(_encode({"role": "assistant", "content": content})))
+        detail = "" if ending is Ending.COMPLETED else reason
+        return [*heard, Ended(ending, usage or None, detail)]
 
     def _content(self, *, cut: bool) -> list[dict[str, Any]]:
         """The blocks as they can be sent back."""
         blocks = (self._blocks[index] for index in sorted(self._blocks))
         return [_finished(block) for block in blocks if _is_whole(block, cut=cut)]
+
+
+def _sum(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """What two parts of a message used; what is no number is told as it came last."""
+    counts = {
+        name: value + now[name]
+        for name, value in before.items()
+        if isinstance(value, int) and isinstance(now.get(name), int)
+    }
+    return {**before, **now, **counts}
 
 
 def _is_whole(block: _Block, *, cut: bool) -> bool:

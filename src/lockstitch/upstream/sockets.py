@@ -25,6 +25,17 @@ CLOSE_SECONDS: Final = 1.0
 longer."""
 
 
+_OPTIONS: Final[Any] = {
+    "max_size": LARGEST_EVENT_BYTES,
+    "compression": None,
+    # It then lets go by itself. The client passes this on, though its types do not name it.
+    "close_timeout": CLOSE_SECONDS,
+}
+
+_closing: Final[set[asyncio.Task[None]]] = set()
+"""What goes on with nobody waiting: the event loop itself holds a task only weakly."""
+
+
 class _Frame(Struct):
     type: str = ""
 
@@ -52,7 +63,7 @@ class Socket:
         """A new connection. Nothing was sent if it cannot be had."""
         try:
             connection = await client.responses.connect(
-                websocket_connection_options={"max_size": LARGEST_EVENT_BYTES, "compression": None},
+                websocket_connection_options=_OPTIONS
             ).enter()
         except library_errors() as error:
             raise failure_raised(error, stage=Stage.UNSENT) from error
@@ -97,9 +108,15 @@ class Socket:
                 return False
 
     async def close(self) -> None:
+        """Say goodbye. Who stops waiting for that does not keep the connection open."""
+        closing = asyncio.create_task(self._say_goodbye())
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+        await asyncio.wait([closing])
+
+    async def _say_goodbye(self) -> None:
         with suppress(*self._errors):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._connection.close()
+            await self._connection.close()
 
     def _stage(self) -> Stage:
         return Stage.HEARD if self._heard else Stage.SENT

@@ -22,6 +22,12 @@ OF_THE_FILE = (
 )
 """Failures that have nothing to do with what was written: everything beside it fails too."""
 
+TOLD = (apsw.Error, msgspec.DecodeError, UnicodeError)
+"""What is told as an error of the store; anything else is a mistake in a program."""
+
+_READ_WRONGLY = (apsw.CorruptError, apsw.NotADBError, msgspec.DecodeError, UnicodeDecodeError)
+"""What is there cannot be what was written."""
+
 _DAMAGED = (
     "Nothing was changed. Restore it from a backup, or save what can still be read with"
     " `lockstitch store export`."
@@ -31,8 +37,10 @@ _DAMAGED = (
 def writing_failed(url: str, error: Exception) -> StoreError:
     """The error of a write that was rolled back."""
     match error:
-        case apsw.CorruptError() | apsw.NotADBError():
+        case _ if isinstance(error, _READ_WRONGLY):
             return _damaged(url, error)
+        case UnicodeEncodeError():
+            why, advice = f"it has a name that no UTF-8 has ({error})", "Choose another one."
         case apsw.FullError():
             why, advice = "the disk is full", "Free some space and write again."
         case apsw.ReadOnlyError():
@@ -52,8 +60,10 @@ def writing_failed(url: str, error: Exception) -> StoreError:
 
 def reading_failed(url: str, error: Exception) -> StoreError:
     """The error of a read; what cannot be decoded is damaged too."""
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError | msgspec.DecodeError):
+    if isinstance(error, _READ_WRONGLY):
         return _damaged(url, error)
+    if isinstance(error, UnicodeEncodeError):
+        return CannotOpen(f"{url} cannot be asked for a name that no UTF-8 has ({error}).")
     return CannotOpen(f"{url} cannot be read: {error}. Look at the disk and try again.")
 
 

@@ -13,12 +13,11 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
-import msgspec
 from msgspec import Struct
 
 from lockstitch.core.records import Name, Record
 from lockstitch.store.contract import Found, Stats, Summary
-from lockstitch.store.sqlite.errors import reading_failed
+from lockstitch.store.sqlite.errors import TOLD, reading_failed
 from lockstitch.store.sqlite.opening import SCHEMA, connected, let_go, url_of
 from lockstitch.store.sqlite.queries import QUERIES
 from lockstitch.store.sqlite.writing import names_of
@@ -64,7 +63,7 @@ class Readers:
         connection = self._idle.get()
         try:
             return read(connection)
-        except (apsw.Error, msgspec.DecodeError) as error:
+        except TOLD as error:
             raise reading_failed(self._url, error) from error
         finally:
             self._idle.put(connection)

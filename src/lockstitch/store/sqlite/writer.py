@@ -14,10 +14,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-import apsw
-
 from lockstitch.store.errors import StoreError
-from lockstitch.store.sqlite.errors import OF_THE_FILE, writing_failed
+from lockstitch.store.sqlite.errors import OF_THE_FILE, TOLD, writing_failed
 from lockstitch.store.sqlite.writing import Writing
 
 GROUP = 512
@@ -155,7 +153,7 @@ class Writer:
         _tell([job])
 
     def _told(self, error: Exception) -> Exception:
-        if not isinstance(error, apsw.Error):
+        if not isinstance(error, TOLD):
             return error
         told = writing_failed(self._url, error)
         told.__cause__ = error

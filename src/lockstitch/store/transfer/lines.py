@@ -14,6 +14,9 @@ from lockstitch.core.records import Name, Naming, Record
 
 VERSION = 1
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for a line that is none."""
+
 
 class Base64(Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes that are not text."""
@@ -92,7 +95,7 @@ def encoded(line: AnyLine) -> bytes:
 
 
 def decoded(line: bytes) -> AnyLine:
-    """Raises `msgspec.DecodeError`."""
+    """Raises one of `UNREADABLE`."""
     return _decoder.decode(line)
 
 

@@ -10,11 +10,19 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import BinaryIO, Self
 
-import msgspec
-
 from lockstitch.core.records import Record
 from lockstitch.store.errors import NotAnExport
-from lockstitch.store.transfer.lines import VERSION, AnyLine, End, Entry, Gone, Head, Whole, decoded
+from lockstitch.store.transfer.lines import (
+    UNREADABLE,
+    VERSION,
+    AnyLine,
+    End,
+    Entry,
+    Gone,
+    Head,
+    Whole,
+    decoded,
+)
 
 SPOOL_BYTES = 16 * 1024 * 1024
 """A larger conversation waits in a temporary file until all of it has been read."""
@@ -98,14 +106,14 @@ class _Reading:
             raise self._wrong("comes behind the end of the export")
         try:
             one = decoded(line)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise self._wrong(f"is torn, or is none of an export ({error})") from None
         return self._taken(one, line)
 
     def _begin(self, line: bytes) -> None:
         try:
             head = decoded(line)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             head = None
         if not isinstance(head, Head):
             raise NotAnExport(

@@ -143,7 +143,7 @@ class Pairing(Struct, eq=False):
             self._call(item, at)
         elif part is _INPUT:
             self._last_input = at
-            if self._group is not None:
+            if self._group is not None and self._group.last_at != at:
                 self._group.sealed = True
         elif part is _REFERENCE:
             self._last_reference = at
@@ -229,8 +229,9 @@ class Pairing(Struct, eq=False):
             finding = self._answer(call, item, key, at)
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
-        if self._group is not None and not (item.family and item.family.by_server):
-            self._group.sealed = True
+        group = self._group
+        if group is not None and group.last_at != at:
+            group.sealed = group.sealed or not (item.family and item.family.by_server)
         if item.id is not None:
             before = self._ids.add(item.id, at)
             if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
@@ -262,6 +263,8 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
+        if self._denied:
+            self._denied.pop(key, None)  # what is told of this id from now on is told of this call
         # Only testimony contradicts a denial, and without a witness nobody reads any.
         if self.read is not None and note is not None and denies_running(note):
             if call.testimony is not None:
@@ -275,8 +278,9 @@ class Pairing(Struct, eq=False):
         group = call.group
         place = Place(at, item.slot)
         if call.item.family is not None and call.item.family.by_server:
-            # The server answers within the model's own turn.
-            if item.misplaced or self._last_input > call.at:
+            # The server answers within the model's own turn. A result in the very message of its
+            # call has no better place, whoever's message that is.
+            if (item.misplaced and at != call.at) or self._last_input > call.at:
                 between = Place(self._last_input) if self._last_input > call.at else None
                 return self._found(rules.NOT_ADJACENT, place, call, other=between)
             return None

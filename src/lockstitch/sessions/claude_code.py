@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-import msgspec
-
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.core.pairing import Pairing, Watch
-from lockstitch.dialects.base import Answers, Wire
+from lockstitch.dialects.base import Answers, Wire, as_json
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.rewriting import output_at
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
@@ -143,7 +141,7 @@ def _read_result(content: Any, at: int) -> Evidence | None:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_result":
             said = block.get("content")
-            text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+            text = said if isinstance(said, str) else as_json(said).decode()
             if stands_in(text):
                 return None
             failed = block.get("is_error") is True
@@ -346,5 +344,6 @@ class _Relinking:
 
 def _derived_uuid(parent: str, wire: Wire) -> str:
     """The same mending always gives the same line."""
-    digest = hashlib.sha256(parent.encode() + msgspec.json.encode(wire)).hexdigest()
+    named = parent.encode(errors="backslashreplace")
+    digest = hashlib.sha256(named + as_json(wire)).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"

@@ -285,8 +285,9 @@ def run(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`).
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has seen enough (`| head`). Typer makes a SystemExit of that, with
+        # the exit code of findings.
         let_go(sys.stdout)
         return TROUBLE
     except Exception as error:

@@ -329,7 +329,7 @@ class _Relinking:
         if not self._instead and not self._own:
             return line
         found = _LINKS.findall(line)
-        if not any(one.decode(errors="replace") in self._known() for one in found):
+        if not any(self._knows(one.decode(errors="replace")) for one in found):
             return line
         record = decoded(line)
         uuid, parent = record.get("uuid"), record.get("parentUuid")
@@ -338,8 +338,8 @@ class _Relinking:
             return line
         return encoded({**record, "parentUuid": instead})
 
-    def _known(self) -> set[str]:
-        return {*self._instead, *self._own}
+    def _knows(self, uuid: str) -> bool:
+        return uuid in self._instead or uuid in self._own
 
 
 def _derived_uuid(parent: str, wire: Wire) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -123,8 +124,17 @@ def _walk(folder: Path, failed: list[FileReport]) -> Iterator[_Target]:
             suffixes = path.suffixes[-2:]
             if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
                 suffixes.pop()
-            if suffixes and suffixes[-1] in SESSION_SUFFIXES and path.is_file():
+            if suffixes and suffixes[-1] in SESSION_SUFFIXES and _is_file(path):
                 yield _Target(path, str(path), named=False)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):  # a link that leads nowhere, or it just went
+        return False
+    except OSError:
+        return True  # reading it will tell why it cannot be read
 
 
 def _check_all(targets: list[_Target], options: Options) -> list[FileReport]:

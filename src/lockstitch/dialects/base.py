@@ -54,8 +54,8 @@ class Dialect(Protocol):
         """What is left of a wire item without these slots, and what was in them."""
         ...
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        """What stays of the first wire item of a history when everything in it is taken."""
+    def emptied(self, wire: Wire) -> Wire | None:
+        """What stays of a wire item that should not go when everything in it is taken."""
         ...
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
@@ -102,7 +102,7 @@ class OwnItems:
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
+    def emptied(self, wire: Wire) -> Wire | None:
         return None
 
     def put(self, outputs: list[Wire]) -> list[Wire]:

@@ -65,7 +65,7 @@ class Messages:
         left = [block for n, block in enumerate(blocks) if n not in slots]
         return ({**wire, "content": left} if left else None), taken
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
+    def emptied(self, wire: Wire) -> Wire | None:
         return {**wire, "content": [_NOTHING_LEFT]}
 
     def put(self, outputs: list[Wire]) -> list[Wire]:

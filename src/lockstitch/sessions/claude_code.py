@@ -36,9 +36,6 @@ class _Lines(Messages):
 
     answers = Answers.BEFORE_TURN
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        return None  # a line is no message of the API: what follows it may be the same turn
-
 
 _DIALECT: Final = _Lines()
 
@@ -49,18 +46,19 @@ class ClaudeTranscript:
     name = "claude-code"
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
-        dead = dead_lines(source)
+        dead, last = dead_lines(source)
         reading = _Reading(dead, {})
         reading.read(source)
         watches = {name: one.pairing.to_watch() for name, one in reading.chains.items()}
         if any(watches.values()):
             reading = _Reading(dead, watches)
             reading.read(source)
-        return reading.result(anchored=anchored)
+        # If the last message goes, a line that was left behind must not become the last.
+        return reading.result(anchored=anchored, stays=last if dead else None)
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         links = _Relinking()
-        writer = LineWriter(scan, _DIALECT, links, policy)
+        writer = LineWriter(scan, _DIALECT, links, policy, stays=scan.facts)
         if writer.idle:
             return []
         writer.write(source, out, links)
@@ -116,7 +114,7 @@ class _Reading:
             chain = self.chains[name] = _Chain(name, pairing)
         return chain
 
-    def result(self, *, anchored: bool) -> Scan:
+    def result(self, *, anchored: bool, stays: int | None) -> Scan:
         conversations = [
             Conversation(
                 label=chain.label,
@@ -126,7 +124,13 @@ class _Reading:
             for chain in self.chains.values()
         ]
         conversations.append(Conversation(findings=self.undecodable))
-        return Scan(format="claude-code", conversations=conversations, records=self.records)
+        return Scan(
+            format="claude-code",
+            conversations=conversations,
+            records=self.records,
+            linked=True,
+            facts=stays,
+        )
 
 
 def _items(record: dict[str, Any]) -> Iterator[tuple[Wire, Any]]:
@@ -166,8 +170,9 @@ class _Link(Enum):
     BOUNDARY = 3
 
 
-def dead_lines(source: Source) -> list[DeadRange]:
-    """Lines that a resumed conversation does not have: rewinds and compactions left them behind.
+def dead_lines(source: Source) -> tuple[list[DeadRange], int | None]:
+    """Lines that a resumed conversation does not have: rewinds and compactions left them behind;
+    and the line of its last message.
 
     Live is the last line and what it hangs on, step by step; results of a live use, because
     parallel results hang on their uses and not on each other; and lines of one message of the
@@ -186,7 +191,7 @@ def dead_lines(source: Source) -> list[DeadRange]:
             start = None
         elif not live[n] and start is None:
             start = number
-    return dead
+    return dead, links.last_message()
 
 
 class _Links:
@@ -241,15 +246,24 @@ class _Links:
             above = self.above(above)
         return above is not None and self.messages[n] == self.messages[above] != 0
 
+    def _last(self) -> int:
+        n = len(self._ids) - 1
+        while n >= 0 and self.kinds[n] == _Link.OTHER.value:
+            n -= 1
+        return n
+
+    def last_message(self) -> int | None:
+        """The line of the last message, if there is one."""
+        n = self._last()
+        return self.numbers[n] if n >= 0 else None
+
     def ancestors_of_the_last(self) -> bytearray:
         """A mark for each line that the last one hangs on. A parent that is not in the file (a
         torn line, another session) is taken to be the line before: the rest must not be lost
         over it."""
         live = bytearray(len(self._ids))
-        n = len(self._ids) - 1
-        while n >= 0 and self.kinds[n] == _Link.OTHER.value:
-            live[n] = 1
-            n -= 1
+        n = self._last()
+        live[n + 1 :] = b"\1" * (len(live) - n - 1)
         while n >= 0:
             live[n] = 1
             if self.kinds[n] == _Link.BOUNDARY.value or not self._parents[n]:
@@ -294,30 +308,31 @@ class _Relinking:
         return {**record, "message": wire}
 
     def drop(self, record: dict[str, Any]) -> None:
-        parent = record.get("parentUuid")
-        self._instead[str(record.get("uuid"))] = self._instead.get(str(parent), parent)
+        parent, uuid = record.get("parentUuid"), record.get("uuid")
+        if isinstance(uuid, str):
+            self._instead[uuid] = self._instead.get(str(parent), parent)
 
     def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
-        anchor = str(record.get("uuid"))
-        parent = self._instead.get(anchor, record.get("uuid"))
+        anchor = record.get("uuid")
+        if not isinstance(anchor, str):
+            return self._new(record, wire)
+        parent = self._instead.get(anchor, anchor)
         uuid = self._instead[anchor] = _derived_uuid(anchor, wire)
-        return self._new(record, wire, parent, uuid)
+        return {"parentUuid": parent, **self._new(record, wire, uuid)}
 
     def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
-        old = record.get("parentUuid")
-        uuid = self._own[str(record.get("uuid"))] = _derived_uuid(str(record.get("uuid")), wire)
-        return self._new(record, wire, self._instead.get(str(old), old), uuid)
+        old, anchor = record.get("parentUuid"), record.get("uuid")
+        if not isinstance(anchor, str):
+            return self._new(record, wire)
+        uuid = self._own[anchor] = _derived_uuid(anchor, wire)
+        return {"parentUuid": self._instead.get(str(old), old), **self._new(record, wire, uuid)}
 
-    def _new(self, record: dict[str, Any], wire: Wire, parent: object, uuid: str) -> dict[str, Any]:
+    def _new(self, record: dict[str, Any], wire: Wire, uuid: str | None = None) -> dict[str, Any]:
+        """A line like ``record``. Beside one that is no part of the chain, neither is it."""
         copied: dict[str, Any] = {name: record[name] for name in _COPIED if name in record}
-        return {
-            "parentUuid": parent,
-            **copied,
-            "type": "user",
-            "message": wire,
-            "uuid": uuid,
-            "timestamp": record.get("timestamp"),
-        }
+        link = {} if uuid is None else {"uuid": uuid}
+        time = record.get("timestamp")
+        return {**copied, "type": "user", "message": wire, **link, "timestamp": time}
 
     def many(self, block: list[bytes]) -> list[bytes]:
         if not self._instead and not self._own:

@@ -102,7 +102,7 @@ def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> No
 
 def _all_settled(scan: Scan, policy: Policy) -> bool:
     """Is the result known to be whole without reading it again?"""
-    if policy != Policy():
+    if policy != Policy() or scan.linked:
         return False
     codes = {f.code for conversation in scan.conversations for f in conversation.findings}
     return codes <= mending.SETTLED_AT_ONCE

@@ -91,6 +91,21 @@ def test_a_file_that_may_not_be_looked_at_does_not_hide_the_others(folder, monke
     assert "gone.jsonl" not in ran.err
 
 
+def test_a_fault_of_our_own_in_one_file_does_not_hide_the_others(folder, monkeypatch):
+    real = checking.check_file
+
+    def faulty(source, **options):
+        if source.name.endswith("whole.jsonl"):
+            raise ZeroDivisionError("oops")
+        return real(source, **options)
+
+    monkeypatch.setattr(checking, "check_file", faulty)
+    ran = lockstitch("check", folder)
+    assert ran.code == 2
+    assert "LS001" in ran.out
+    assert "whole.jsonl: a fault of its own, ZeroDivisionError: oops." in ran.err
+
+
 def test_links_to_folders_do_not_make_a_loop(folder):
     (folder / "deep" / "back").symlink_to(folder)
     code, out, _ = lockstitch("check", "deep")

@@ -313,6 +313,11 @@ def _trouble(error: Exception) -> str:
         if error.errno in _NOT_WRITTEN:
             let_go(sys.stdout)
             return f"Standard output cannot be written: {error.strerror}."
+    return own_fault(error)
+
+
+def own_fault(error: Exception) -> str:
+    """What to say of an error that is ours."""
     return (
         f"a fault of its own, {type(error).__name__}: {error}. Nothing was changed. Please report"
         " it, with what LOCKSTITCH_DEBUG=1 shows."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.cli import reporting
-from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
+from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, own_fault
 from lockstitch.cli.reporting import FileReport, Row
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.rules import RULES
@@ -193,6 +193,11 @@ def _check_one(target: _Target, options: Options) -> FileReport:
     except RecursionError:
         problem = f"{target.name}: is nested too deeply to be read. Is it a session?"
         return FileReport(path=target.name, error=problem)
+    except Exception as error:
+        if os.environ.get("LOCKSTITCH_DEBUG"):
+            raise
+        # What we did not see coming in one file must not hide what is wrong with all others.
+        return FileReport(path=target.name, error=f"{target.name}: {own_fault(error)}")
     rows = [
         Row(
             code=located.finding.code,

@@ -21,6 +21,7 @@ import lockstitch
 from lockstitch import CannotTrim, Evidence, LockstitchError, Outcome, Policy
 from lockstitch.core import seen
 from lockstitch.core.continuation import NO_OUTPUT
+from lockstitch.core.families import RESPONSES_FAMILIES
 from lockstitch.core.mending import Drop, Settle
 from lockstitch.dialects import DIALECTS
 from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
@@ -422,6 +423,18 @@ def test_what_the_caller_knows_replaces_an_output_that_denies_it():
     assert lockstitch.check(mended, evidence=known) == []
 
 
+@pytest.mark.parametrize("family", RESPONSES_FAMILIES, ids=lambda family: family.name)
+def test_an_output_of_any_family_stops_denying_what_the_caller_knows(family):
+    """Also in a field where outputs of its family do not speak."""
+    asked = {"type": family.call_type, "call_id": "call_a", "id": "call_a", "name": "t"}
+    joined = {"call_id": "call_a", "approval_request_id": "call_a"}
+    denied = {"type": family.output_type, **joined, "output": "aborted"}
+    known = {"call_a": Evidence(Outcome.FINISHED, "finished", "done")}
+    mended = lockstitch.mend([asked, denied], evidence=known)
+    assert lockstitch.check(mended, evidence=known) == []
+    assert "aborted" not in str(mended)
+
+
 def test_not_only_the_tail_is_mended():
     # A wrong repair that users reported.
     history = [call("call_a"), USER, call("call_b"), output("call_b"), USER, output("call_x")]
@@ -642,6 +655,13 @@ def test_tokens_are_counted_by_the_callers_function():
 
     assert lockstitch.trim(history, max_tokens=5, count=count) == history[1:]
     assert all(any(item is one for one in history) for item in counted)
+
+
+@pytest.mark.parametrize("odd", ["\ud83d", 10**30])
+def test_whatever_json_can_say_has_a_size(odd):
+    history = [USER, {"role": "user", "content": odd}]
+    assert lockstitch.trim(history, max_bytes=1_000) == history
+    assert lockstitch.trim(history, max_bytes=20) == []
 
 
 def test_without_a_function_a_token_is_four_bytes():

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
-
 from lockstitch.core import mending, trimming
 from lockstitch.core.errors import (
     CannotMend,
@@ -23,7 +21,7 @@ from lockstitch.core.items import Part
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.core.pairing import Pairing
-from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import by_name, detect
 from lockstitch.dialects.rewriting import rewrite_all
 
@@ -133,7 +131,7 @@ def trim(
             allowed[at] = False
 
     def size(at: int) -> int:
-        return len(msgspec.json.encode(history[at]))
+        return len(as_json(history[at]))
 
     def tokens(at: int) -> int:
         return count(originals[at]) if count else -(-size(at) // BYTES_PER_TOKEN)

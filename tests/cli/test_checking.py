@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import shutil
@@ -70,6 +71,41 @@ def test_a_folder_without_sessions_is_told_so(folder):
     assert code == 2
     assert err.startswith("lockstitch: empty: no session files found. In a folder, *.db, *.json, ")
     assert "*.jsonl" in err
+
+
+def test_a_file_that_may_not_be_looked_at_does_not_hide_the_others(folder, monkeypatch):
+    """In a folder that may be listed and not entered, even a look at a file is refused."""
+    hidden = folder / "hidden.jsonl"
+    hidden.write_bytes(b"{}")
+    (folder / "gone.jsonl").symlink_to("nowhere")
+    look = Path.stat
+
+    def refused(path, **options):
+        if path == hidden:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    ran = lockstitch("check", folder)
+    assert ran.code == 2
+    assert "LS001" in ran.out
+    assert f"{hidden}: cannot be read: Permission denied." in ran.err
+    assert "gone.jsonl" not in ran.err
+
+
+def test_a_fault_of_our_own_in_one_file_does_not_hide_the_others(folder, monkeypatch):
+    real = checking.check_file
+
+    def faulty(source, **options):
+        if source.name.endswith("whole.jsonl"):
+            raise ZeroDivisionError("oops")
+        return real(source, **options)
+
+    monkeypatch.setattr(checking, "check_file", faulty)
+    ran = lockstitch("check", folder)
+    assert ran.code == 2
+    assert "LS001" in ran.out
+    assert "whole.jsonl: a fault of its own, ZeroDivisionError: oops." in ran.err
 
 
 def test_links_to_folders_do_not_make_a_loop(folder):

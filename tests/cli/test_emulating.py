@@ -83,6 +83,28 @@ def test_it_serves_until_it_is_stopped_and_tells_what_happened(tmp_path, number)
     assert "any" not in json.dumps(lines[0]["headers"])
 
 
+def test_it_answers_also_when_nobody_reads_what_it_tells():
+    with emulating() as (process, url):
+        process.stdout.close()
+        for _ in range(3):
+            assert ask(url, {"model": "m", "input": "hi"})["status"] == "completed"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == ""
+        assert process.wait(TIMEOUT_SECONDS) == 0
+
+
+def test_it_answers_also_when_its_record_cannot_be_written():
+    with emulating("--record", "/dev/full") as (process, url):
+        for _ in range(3):
+            assert ask(url, {"model": "m", "input": "hi"})["status"] == "completed"
+        code, out, err = stopped(process)
+    assert code == 2
+    assert "3  POST /v1/responses" in out
+    assert "Traceback" not in err
+    said = "lockstitch: /dev/full: not all of the record is in it: No space left on device.\n"
+    assert err.endswith(said)
+
+
 def test_it_says_what_its_script_says(tmp_path):
     script = tmp_path / "script.yaml"
     script.write_text("turns:\n  - text: Good morning\n")

@@ -52,6 +52,15 @@ def test_github_gets_escaped_annotations(broken):
     )
 
 
+def test_a_path_is_a_uri_in_sarif(broken, tmp_path):
+    name = "a b#c%20é.jsonl"
+    (tmp_path / "a,b.jsonl").rename(tmp_path / name)
+    _, out, _ = lockstitch("check", name, "--output", "sarif")
+    (result,) = json.loads(out)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "a%20b%23c%2520%C3%A9.jsonl"}
+
+
 def test_sarif_has_the_form_that_scanners_read(broken):
     _, out, _ = lockstitch("check", ".", "--output", "sarif")
     sarif = json.loads(out)

@@ -122,6 +122,15 @@ def test_a_mistake_gets_a_message_and_exit_code_2(arguments):
 # --- export and import -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("content", [b"", b"{}", b"no export\n", b'{"type": []}\n'])
+def test_what_is_no_export_makes_no_store(folder, content):
+    (folder / "wrong.jsonl").write_bytes(content)
+    ran = lockstitch("store", "import", "sqlite:///new.db", "wrong.jsonl")
+    assert ran.code == 2
+    assert "is no export of a store" in ran.err
+    assert not (folder / "new.db").exists()
+
+
 def test_an_export_that_is_imported_is_the_same_store(folder):
     stored(a=odd_records(), b=odd_records()[:2])
     code, out, err = lockstitch("store", "export", URL, "out.jsonl")

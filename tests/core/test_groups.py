@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstitch.core.families import FUNCTION
-from lockstitch.core.groups import Group, OpenCall
+from lockstitch.core.families import CUSTOM, FUNCTION
+from lockstitch.core.groups import Group, OpenCall, Queue
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import UNKNOWN_TEXT
 
@@ -38,3 +38,20 @@ def test_two_calls_are_never_the_same_however_alike_they_are():
 
 def test_its_repr_says_which_call_it_is():
     assert repr(waiting()) == "<OpenCall call_a (book) at 3>"
+
+
+def test_a_queue_gives_its_calls_in_order_and_the_first_of_each_family_at_once():
+    made = [
+        OpenCall(Item(Part.CALL, family, key, alias="call_a"), at, Group())
+        for at, (family, key) in enumerate(
+            [(FUNCTION, "call_a"), (CUSTOM, "call_a"), (FUNCTION, "call_a"), (FUNCTION, "other")]
+        )
+    ]
+    queue = Queue("call_a")
+    for call in made:
+        queue.add(call)
+    assert [call.at for call in queue.heads()] == [0, 1, 3]
+    queue.remove(made[0])
+    queue.remove(made[0])
+    assert [queue.take_first().at for _ in range(3)] == [1, 2, 3]
+    assert not queue

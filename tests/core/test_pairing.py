@@ -791,7 +791,22 @@ def one_alias(n):
     return calls + [output(f"call_{k}", LOCAL_SHELL) for k in reversed(range(n))]
 
 
-@pytest.mark.parametrize("history", [whole, one_key, orphans, one_alias])
+def one_key_of_another_family(n):
+    return [call("a")] * n + [output("a", CUSTOM), output("a")] * n
+
+
+def one_alias_of_another_family(n):
+    calls = [call(f"call_{k}", LOCAL_SHELL, alias="a") for k in range(n)]
+    return calls + [output("a")] * n
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        *(whole, one_key, orphans, one_alias),
+        *(one_key_of_another_family, one_alias_of_another_family),
+    ],
+)
 def test_ten_times_the_items_cost_about_ten_times_as_much(history):
     def seconds(count):
         items = history(count)

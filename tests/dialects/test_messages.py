@@ -505,3 +505,29 @@ def test_a_provider_takes_every_trimmed_conversation_that_was_whole(history, mos
     assert refusal(trimmed) is None
     if len(trimmed) < len(whole) and trimmed:
         assert trimmed[0]["role"] == "user"
+
+
+# --- blocks on the wrong side -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["user", "system", ""])
+@pytest.mark.parametrize("kind", ["tool_use", "server_tool_use", "mcp_tool_use"])
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"type": "text", "text": "x"},
+        {"type": "thinking", "thinking": "x"},
+        {"type": "tool_result", "tool_use_id": "z", "content": "x"},
+    ],
+)
+def test_a_use_that_is_not_in_the_models_own_message_is_mended_all_the_same(role, kind, beside):
+    use = {"type": kind, "id": "a", "name": "web_search"}
+    history = [
+        {"role": role, "content": [use, beside]},
+        {"role": "user", "content": [{"type": "thinking", "thinking": "x"}]},
+        {"role": "assistant", "content": "hm"},
+        {"role": "user", "content": "hm"},
+    ]
+    mended = lockstitch.mend(history, dialect="messages")
+    assert lockstitch.check(mended, dialect="messages") == []
+    assert lockstitch.mend(mended, dialect="messages").changed is False

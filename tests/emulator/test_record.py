@@ -131,6 +131,19 @@ def test_a_file_gets_a_line_of_json_for_each_entry():
     assert lines[3]["fault"] == "cut"
 
 
+def test_a_file_that_takes_no_more_is_given_up_and_the_record_goes_on(caplog):
+    with open("/dev/full", "w", encoding="utf-8", buffering=1) as file:
+        record = Record(lambda: 1.5, file)
+        for _ in range(3):
+            record.received(1, "request", "POST /v1/responses")
+            record.flush()
+        assert record.unwritten == "No space left on device"
+        assert len(list(record.entries())) == 3
+        assert len(caplog.records) == 1
+        with pytest.raises(OSError, match="No space"):
+            file.close()
+
+
 def test_whoever_watches_sees_each_entry_once(record):
     seen = []
     record.watch(seen.append)

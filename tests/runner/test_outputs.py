@@ -35,6 +35,7 @@ class Booking(pydantic.BaseModel):
         (True, "true"),
         (7, "7"),
         ({"a": [1, 2.5]}, '{"a":[1,2.5]}'),
+        ({"type": ["string", "null"]}, '{"type":["string","null"]}'),
         (Flight("LH1", ADDRESS), f'{{"number":"LH1","address":"{ADDRESS}"}}'),
         ([Booking(seat="1A")], '[{"seat":"1A"}]'),
         ([], "[]"),

@@ -7,6 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lockstitch
+from lockstitch.core.errors import CannotMend
+from lockstitch.core.items import Place
+from lockstitch.sessions.claude_code import dead_lines
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
 from tests.generated import KEYS, examples
@@ -143,6 +146,32 @@ def test_a_rewind_that_took_a_result_leaves_half_a_pair(tmp_path):
     assert [code for code, _ in findings(source)] == ["LS011"]
 
 
+def test_a_rewind_is_not_undone_when_the_last_line_goes(tmp_path):
+    """The last message says what is live; if nothing is left of it, a note takes its place."""
+    t = Transcript()
+    first = t.prompt("first")
+    t.say("left behind")
+    t.result("toolu_nobody", parent=first)
+    t.result("toolu_nobody_else")
+    source = t.source(tmp_path)
+    lines = records(mend(source))
+    assert [line["uuid"] for line in lines] == [t.lines[n]["uuid"] for n in (0, 1, 3)]
+    assert lines[2]["parentUuid"] == first
+    assert lines[2]["message"]["content"][0]["text"].startswith("[lockstitch]")
+    assert findings(source) == []
+
+
+def test_a_message_that_is_no_part_of_the_chain_is_settled_beside_it(tmp_path):
+    t = Transcript()
+    t.prompt()
+    t.use("toolu_1", uuid=None)
+    t.prompt("again", parent=None)
+    source = t.source(tmp_path)
+    lines = records(mend(source))
+    assert findings(source) == []
+    assert [line.get("parentUuid") for line in lines if line.get("uuid")] == [None, None]
+
+
 def test_a_boundary_starts_anew(tmp_path):
     t = Transcript()
     t.prompt()
@@ -232,3 +261,45 @@ def test_any_mended_transcript_checks_clean_and_is_a_fixed_point(tmp_path_factor
     known = {line["uuid"] for line in lines} | {None}
     assert all(line["parentUuid"] in known for line in lines)
     assert all(line["parentUuid"] != line["uuid"] for line in lines)
+
+
+@settings(max_examples=examples(300))
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["prompt", "use", "result", "say", "boundary"]),
+            st.sampled_from(KEYS),
+            st.one_of(st.just(...), st.none(), st.integers(0, 9)),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_no_mending_brings_back_what_was_left_behind(tmp_path_factory, steps):
+    """Whatever hangs on whatever: a mended transcript is whole, and no other line is live in it."""
+    t = Transcript()
+    for what, key, parent in steps:
+        on = t.lines[parent % len(t.lines)]["uuid"] if isinstance(parent, int) and t.lines else None
+        more = {} if parent is ... else {"parent": on}
+        if what == "boundary":
+            t.add("system", subtype="compact_boundary", **more)
+        else:
+            getattr(t, what)(key, **more)
+    source = t.source(tmp_path_factory.mktemp("chain"))
+    before = _live(source)
+    try:
+        mended = mend(source)
+    except CannotMend as refused:
+        said = str(refused)
+        assert "nothing of it would be left" in said
+        return
+    assert findings(source) == []
+    assert mend(source) == mended
+    there = {line["uuid"] for line in t.lines}
+    assert _live(source) & there <= before
+
+
+def _live(source):
+    dead, _ = dead_lines(source)
+    lines = enumerate(records(source.path.read_bytes()), 1)
+    return {line["uuid"] for n, line in lines if not any(one.holds(Place(n)) for one in dead)}

@@ -102,6 +102,12 @@ def test_an_output_that_denies_nothing_that_is_known_is_believed(tmp_path):
     assert findings(source) == []
 
 
+def test_an_event_tells_of_the_last_call_with_its_id_and_of_none_before(tmp_path):
+    """Ids are used again in later rounds; the one that was aborted stays aborted."""
+    rounds = [call(), output(text="aborted"), user("again"), call(), output(text="42"), ended()]
+    assert findings(written(tmp_path / "r.jsonl", jsonl(legacy(rounds)))) == []
+
+
 # --- what counts -------------------------------------------------------------------------------
 
 
@@ -161,6 +167,12 @@ def test_an_output_that_a_compaction_left_behind_tells_how_its_call_ended(tmp_pa
     lines = legacy([user(), call(), output(text="42"), compacted([call()["payload"]]), user()])
     (message,) = messages(written(tmp_path / "r.jsonl", jsonl(lines)))
     assert message.endswith("; it finished (line 4)")
+
+
+def test_the_output_of_an_earlier_call_with_the_same_id_proves_nothing(tmp_path):
+    rounds = [call(), output(text="42"), user("again"), call(), compacted([call()["payload"]])]
+    (message,) = messages(written(tmp_path / "r.jsonl", jsonl(legacy([*rounds, user()]))))
+    assert "finished" not in message
 
 
 @pytest.mark.parametrize("text", ["aborted", UNKNOWN_TEXT])

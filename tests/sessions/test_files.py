@@ -91,6 +91,58 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
 
 
+def test_what_is_written_while_the_original_is_copied_is_not_lost(tmp_path, monkeypatch):
+    source = written(tmp_path / "r.jsonl", BROKEN)
+    copy2 = shutil.copy2
+
+    def slow_copy(*args):
+        copied = copy2(*args)
+        with source.path.open("ab") as writer:
+            writer.write(b"{}\n")
+        return copied
+
+    with mended(source, beside=tmp_path) as ready:
+        monkeypatch.setattr(shutil, "copy2", slow_copy)
+        with pytest.raises(CannotWrite, match="changed while it was being mended"):
+            put_in_place(ready, source.path, backup=True)
+    assert source.path.read_bytes() == BROKEN + b"{}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("problem", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_a_backup_is_whole_or_not_there(tmp_path, monkeypatch, problem):
+    source = written(tmp_path / "r.jsonl", BROKEN)
+
+    def half_a_copy(source, target):
+        Path(target).write_bytes(b"half")
+        raise problem
+
+    monkeypatch.setattr(shutil, "copy2", half_a_copy)
+    with mended(source, beside=tmp_path) as ready, pytest.raises((CannotWrite, KeyboardInterrupt)):
+        put_in_place(ready, source.path, backup=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_an_interrupt_between_two_renames_loses_neither_file(tmp_path, monkeypatch, renamed):
+    source = written(tmp_path / "r.jsonl", BROKEN)
+    replace = os.replace
+
+    def interrupted(made, target):
+        if target != source.path:
+            return replace(made, target)
+        if renamed:
+            replace(made, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with mended(source, beside=tmp_path) as ready, pytest.raises(KeyboardInterrupt):
+        put_in_place(ready, source.path, backup=True)
+    there = sorted(path.name for path in tmp_path.iterdir())
+    assert there == (["r.jsonl", "r.jsonl.bak"] if renamed else ["r.jsonl"])
+    assert (tmp_path / there[-1]).read_bytes() == BROKEN
+
+
 def test_a_file_that_is_gone_meanwhile_is_told_so(tmp_path):
     source = written(tmp_path / "r.jsonl", BROKEN)
     with mended(source, beside=tmp_path) as ready:
@@ -231,6 +283,7 @@ def test_whatever_fails_the_file_is_as_it_was_or_whole(tmp_path, backup):
         content = path.read_bytes()
         if failed:
             assert content == BROKEN
+            assert [one.name for one in folder.iterdir()] == ["r.jsonl"]
         else:
             assert findings(Source(path)) == []
         assert not list(folder.glob(".lockstitch-*"))

@@ -9,9 +9,14 @@ def main() -> None:
     """Run the command line; the exit code says how it went."""
     try:
         from lockstitch.cli.app import run
+        from lockstitch.cli.streams import finish, make_ready
+
+        make_ready()
     except KeyboardInterrupt:  # from then on `run` takes care of it
         sys.exit(130)
-    sys.exit(run())
+    code = run()
+    finish()
+    sys.exit(code)
 
 
 __all__ = ["main"]

@@ -8,13 +8,14 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 
 from lockstitch.cli.runner_commands import chat, demo
 from lockstitch.cli.serve_commands import key, serve
 from lockstitch.cli.store_commands import store
+from lockstitch.cli.streams import complain, let_go
 from lockstitch.core.errors import LockstitchError
 
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
@@ -278,24 +279,28 @@ def run(arguments: list[str] | None = None) -> int:
         result: Any = app(arguments, standalone_mode=False)
         sys.stdout.flush()  # here, where it can still be told that nothing could be written
     except LockstitchError as error:
-        typer.echo(f"lockstitch: {error}", err=True)
+        complain(str(error))
         return TROUBLE
     except typer.Abort:
         return INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`).
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has seen enough (`| head`). Typer makes a SystemExit of that, with
+        # the exit code of findings.
         let_go(sys.stdout)
         return TROUBLE
     except Exception as error:
         shown = getattr(error, "show", None)
         if shown is not None:  # a mistake in the command line, which typer explains
-            shown()
+            try:
+                shown()
+            except OSError:
+                let_go(sys.stderr)
             return int(getattr(error, "exit_code", TROUBLE))
         if os.environ.get("LOCKSTITCH_DEBUG"):
             raise
-        typer.echo(f"lockstitch: {_trouble(error)}", err=True)
+        complain(_trouble(error))
         return TROUBLE
     return result if isinstance(result, int) else CLEAN
 
@@ -308,6 +313,11 @@ def _trouble(error: Exception) -> str:
         if error.errno in _NOT_WRITTEN:
             let_go(sys.stdout)
             return f"Standard output cannot be written: {error.strerror}."
+    return own_fault(error)
+
+
+def own_fault(error: Exception) -> str:
+    """What to say of an error that is ours."""
     return (
         f"a fault of its own, {type(error).__name__}: {error}. Nothing was changed. Please report"
         " it, with what LOCKSTITCH_DEBUG=1 shows."
@@ -316,11 +326,3 @@ def _trouble(error: Exception) -> str:
 
 _NOT_WRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """What a write can end in. Whoever writes a file tells which; `print` alone does not."""
-
-
-def let_go(stream: TextIO) -> None:
-    """What is still to be written goes nowhere: Python would try once more at the end, and say that
-    it failed."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

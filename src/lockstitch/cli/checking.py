@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.cli import reporting
-from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
+from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, own_fault
 from lockstitch.cli.reporting import FileReport, Row
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.rules import RULES
@@ -127,8 +128,17 @@ def _walk(folder: Path, failed: list[FileReport]) -> Iterator[_Target]:
             suffixes = path.suffixes[-2:]
             if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
                 suffixes.pop()
-            if suffixes and suffixes[-1] in SESSION_SUFFIXES and path.is_file():
+            if suffixes and suffixes[-1] in SESSION_SUFFIXES and _is_file(path):
                 yield _Target(path, str(path), named=False)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):  # a link that leads nowhere, or it just went
+        return False
+    except OSError:
+        return True  # reading it will tell why it cannot be read
 
 
 def _check_all(targets: list[_Target], options: Options) -> list[FileReport]:
@@ -187,6 +197,11 @@ def _check_one(target: _Target, options: Options) -> FileReport:
     except RecursionError:
         problem = f"{target.name}: is nested too deeply to be read. Is it a session?"
         return FileReport(path=target.name, error=problem)
+    except Exception as error:
+        if os.environ.get("LOCKSTITCH_DEBUG"):
+            raise
+        # What we did not see coming in one file must not hide what is wrong with all others.
+        return FileReport(path=target.name, error=f"{target.name}: {own_fault(error)}")
     rows = [
         Row(
             code=located.finding.code,

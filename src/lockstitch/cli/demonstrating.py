@@ -120,6 +120,7 @@ def _show_columns(played: Played) -> None:
     console.print(Text(f"Case {case.letter}: {case.title}", style="bold"))
     console.print(Text(case.story))
     console.print(Columns(panels, padding=(0, 0)))
+    console.print()
 
 
 def _column(lines: Sequence[Line], verdict: str, colour: str) -> Any:

@@ -14,6 +14,7 @@ from typing import TextIO
 import typer
 
 from lockstitch.cli.app import CLEAN, TROUBLE
+from lockstitch.cli.streams import complain, let_go
 
 try:
     from lockstitch.emulator import Emulator, EmulatorError, Script, Settings, load
@@ -105,40 +106,49 @@ def _opened(path: Path | None, stack: ExitStack) -> TextIO | None:
     if path is None:
         return None
     try:
-        return stack.enter_context(path.open("w", encoding="utf-8"))
+        file = path.open("w", encoding="utf-8")
     except OSError as problem:
         raise EmulatorError(
             f"Cannot write {path}: {problem.strerror}. Choose another --record FILE."
         ) from problem
+    stack.callback(_close, file)
+    return file
+
+
+def _close(file: TextIO) -> None:
+    with suppress(OSError):  # what could not be written was told when it happened
+        file.close()
 
 
 async def _serve(emulator: Emulator, options: Options) -> int:
     await emulator.start(options.host, options.port)
     if not options.quiet:
         emulator.record.watch(_tell)
-    _greet(emulator, options)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
             loop.add_signal_handler(name, stopped.set)
+    _greet(emulator, options)  # whoever waited for this may stop it at once
     await stopped.wait()
     await emulator.stop()
     _summarise(emulator.record, emulator)
+    if emulator.record.unwritten is not None:
+        complain(f"{options.record}: not all of the record is in it: {emulator.record.unwritten}.")
+        return TROUBLE
     return CLEAN
 
 
 def _greet(emulator: Emulator, options: Options) -> None:
-    typer.echo(f"A strict provider listens on {emulator.url} (seed {options.seed}).")
-    typer.echo(f"    export OPENAI_BASE_URL={emulator.base_url} OPENAI_API_KEY=any")
-    typer.echo(f"    What happened: {emulator.url}/_emulator    Stop: Ctrl-C")
+    _say(f"A strict provider listens on {emulator.url} (seed {options.seed}).")
+    _say(f"    export OPENAI_BASE_URL={emulator.base_url} OPENAI_API_KEY=any")
+    _say(f"    What happened: {emulator.url}/_emulator    Stop: Ctrl-C")
     if not _is_loopback(options.host):
         typer.echo(
             f"Careful: {options.host} can be reached from other machines"
             + ("." if options.key else ", and any key is taken (--api-key KEY)."),
             err=True,
         )
-    sys.stdout.flush()
 
 
 def _is_loopback(host: str) -> bool:
@@ -154,28 +164,35 @@ def _tell(entry: Entry) -> None:
         return
     arrow = "<-" if entry.sent else "->"
     reason = f"  {entry.broke}" if entry.broke else f"  fault: {entry.fault}" * bool(entry.fault)
-    typer.echo(f"{entry.connection:>5} {arrow} {entry.what}{reason}")
+    _say(f"{entry.connection:>5} {arrow} {entry.what}{reason}")
+
+
+def _say(text: str) -> None:
+    try:
+        typer.echo(text)
+    except OSError:  # nobody looks any more (`| head`); clients are answered all the same
+        let_go(sys.stdout)
 
 
 def _summarise(record: Record, emulator: Emulator) -> None:
-    typer.echo("\nWhat was asked:")
+    _say("\nWhat was asked:")
     for what, times in sorted(record.requests.items()):
-        typer.echo(f"{times:>7}  {what}")
+        _say(f"{times:>7}  {what}")
     if not record.requests:
-        typer.echo("    nothing")
+        _say("    nothing")
     _summarise_part("Rules broken", dict(record.broken))
     _summarise_part("Faults struck", dict(record.struck))
     never = [fault.text for fault in emulator.faults.unstruck()]
     if never:
-        typer.echo("Faults that never struck:")
+        _say("Faults that never struck:")
         for text in never:
-            typer.echo(f"         {text}")
+            _say(f"         {text}")
     if record.dropped:
-        typer.echo(f"The oldest {record.dropped} entries of the record were dropped.")
+        _say(f"The oldest {record.dropped} entries of the record were dropped.")
 
 
 def _summarise_part(title: str, counted: dict[str, int]) -> None:
     if counted:
-        typer.echo(f"{title}:")
+        _say(f"{title}:")
         for what, times in sorted(counted.items()):
-            typer.echo(f"{times:>7}  {what}")
+            _say(f"{times:>7}  {what}")

@@ -75,6 +75,7 @@ def run(given: str, options: Options) -> int:
         if report is not None:
             # Before the session is: nothing is mended without the report that was asked for.
             put_report = stack.enter_context(prepared(report, _told(source.name, ready)))
+        said.flush()  # nothing is mended either if nobody can be told what was done
         if options.writes:
             _deliver(ready, target, options, said)
         if put_report is not None:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from lockstitch.cli.app import let_go
+from lockstitch.cli.streams import let_go
 from lockstitch.sessions.errors import CannotWrite
 
 STANDARD_OUTPUT: Final = "-"

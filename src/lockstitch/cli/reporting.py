@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
+from urllib.parse import quote
 
 from lockstitch import __version__
 from lockstitch.core.findings import Finding
@@ -172,7 +173,7 @@ def print_sarif(reports: list[FileReport], statistics: bool) -> None:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": PurePath(report.path).as_posix()},
+                        "artifactLocation": {"uri": _uri(report.path)},
                         "region": {"startLine": row.line or 1},
                     }
                 }
@@ -199,6 +200,11 @@ def print_sarif(reports: list[FileReport], statistics: bool) -> None:
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     print(json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2))
+
+
+def _uri(path: str) -> str:
+    """A path as a relative reference (RFC 3986), which may hold no spaces."""
+    return quote(os.fsencode(PurePath(path).as_posix()), safe="/!$&'()*+,;=@")
 
 
 PRINTERS: Final[dict[str, Callable[[list[FileReport], bool], None]]] = {

@@ -24,7 +24,7 @@ from lockstitch.store.contract import Store
 from lockstitch.store.errors import CannotWrite, NotAKey
 from lockstitch.store.keys import KEY_FILE_VARIABLE, KEY_VARIABLE, keys_from_environment, new_key
 from lockstitch.store.opening import open_store
-from lockstitch.store.transfer import export_store, import_store
+from lockstitch.store.transfer import expect_export, export_store, import_store
 
 DAY_SECONDS = 86_400
 
@@ -103,6 +103,8 @@ def import_(url: str, path: Path | None, output: str) -> int:
     with ExitStack() as stack:
         source = stack.enter_context(standard_input()) if path is None else Source(path)
         total = None if source.compression else source.path.stat().st_size
+        with source.open() as beginning:
+            expect_export(beginning, source.name)  # before a store is made for nothing
         file = stack.enter_context(source.open())
         return _run(work(file, source.name, total))
 

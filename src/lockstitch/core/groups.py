@@ -5,6 +5,7 @@ stands at its place."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from msgspec import Struct
@@ -19,6 +20,56 @@ class Cut(Struct, frozen=True):
     at: int
     by: str
     """``compaction`` or ``rollback``."""
+
+
+class Queue:
+    """Further calls under one key, in order. They are kept by family, and by whether the key is
+    their own or their second one: so the one that an output means is found at once, however many
+    wait."""
+
+    __slots__ = ("_alike", "_key")
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._alike: dict[tuple[str, bool], OrderedDict[tuple[int, int], OpenCall]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._alike)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.calls()}>"
+
+    def add(self, call: OpenCall) -> None:
+        self._alike.setdefault(self._kind(call), OrderedDict())[call.at, call.item.slot] = call
+
+    def remove(self, call: OpenCall) -> None:
+        """Take a call out, if it is there."""
+        kind = self._kind(call)
+        alike = self._alike.get(kind)
+        if alike is not None:
+            alike.pop((call.at, call.item.slot), None)
+            if not alike:
+                del self._alike[kind]
+
+    def take_first(self) -> OpenCall:
+        first = min(self.heads(), key=_order)
+        self.remove(first)
+        return first
+
+    def heads(self) -> list[OpenCall]:
+        """The first call of each kind."""
+        return [next(iter(alike.values())) for alike in self._alike.values()]
+
+    def calls(self) -> list[OpenCall]:
+        return [call for alike in self._alike.values() for call in alike.values()]
+
+    def _kind(self, call: OpenCall) -> tuple[str, bool]:
+        family = call.item.family
+        return (family.name if family is not None else "", (call.item.key or "") == self._key)
+
+
+def _order(call: OpenCall) -> tuple[int, int]:
+    return (call.at, call.item.slot)
 
 
 class Group(Struct, eq=False, gc=False):

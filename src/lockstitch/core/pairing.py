@@ -7,7 +7,6 @@ What to do about a finding is not decided here (`mending`)."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from msgspec import Struct, field
 from lockstitch.core import rules
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
-from lockstitch.core.groups import Cut, Group, OpenCall
+from lockstitch.core.groups import Cut, Group, OpenCall, Queue
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Evidence, Outcome, denies_running, stands_in
 from lockstitch.core.seen import SeenIds, SeenKeys
@@ -66,7 +65,7 @@ class Pairing(Struct, eq=False):
     _adjacent: bool = False
     _open: dict[str, OpenCall] = {}
     """The call that the next output with this key answers."""
-    _queued: dict[str, OrderedDict[tuple[int, int], OpenCall]] = {}
+    _queued: dict[str, Queue] = {}
     """Further calls under the same key, in order."""
     _orphans: dict[str, list[tuple[Item, Place]]] = {}
     _denied: dict[str, tuple[OpenCall, Place, str]] = {}
@@ -95,7 +94,7 @@ class Pairing(Struct, eq=False):
         """The calls that have no output so far, in the order they were made."""
         if not self._open:
             return []
-        queued = [call for queue in self._queued.values() for call in queue.values()]
+        queued = [call for queue in self._queued.values() for call in queue.calls()]
         calls = [*self._open.values(), *queued]
         by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
         return [by_place[place] for place in sorted(by_place)]
@@ -143,7 +142,7 @@ class Pairing(Struct, eq=False):
             self._call(item, at)
         elif part is _INPUT:
             self._last_input = at
-            if self._group is not None:
+            if self._group is not None and self._group.last_at != at:
                 self._group.sealed = True
         elif part is _REFERENCE:
             self._last_reference = at
@@ -200,7 +199,7 @@ class Pairing(Struct, eq=False):
             if key != KEYLESS:
                 call.first = self._open[key]
                 self._reused.append(call)
-            self._queued.setdefault(key, OrderedDict())[at, item.slot] = call
+            self._wait(key, call)
         if self._orphans:
             # Outputs that came too early can only be meant for the next call with their key.
             early = self._orphans.pop(key, []) + self._orphans.pop(item.alias or key, [])
@@ -211,7 +210,13 @@ class Pairing(Struct, eq=False):
             if item.alias not in self._open:
                 self._open[item.alias] = call
             else:
-                self._queued.setdefault(item.alias, OrderedDict())[at, item.slot] = call
+                self._wait(item.alias, call)
+
+    def _wait(self, key: str, call: OpenCall) -> None:
+        queue = self._queued.get(key)
+        if queue is None:
+            queue = self._queued[key] = Queue(key)
+        queue.add(call)
 
     def _output(self, item: Item, at: int) -> Finding | None:
         finding = None
@@ -229,8 +234,9 @@ class Pairing(Struct, eq=False):
             finding = self._answer(call, item, key, at)
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
-        if self._group is not None and not (item.family and item.family.by_server):
-            self._group.sealed = True
+        group = self._group
+        if group is not None and group.last_at != at:
+            group.sealed = group.sealed or not (item.family and item.family.by_server)
         if item.id is not None:
             before = self._ids.add(item.id, at)
             if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
@@ -239,10 +245,11 @@ class Pairing(Struct, eq=False):
 
     def _accepting(self, first: OpenCall, item: Item, key: str) -> OpenCall | None:
         """Of the open calls under a key, the one that an output of this family is meant for."""
-        waiting = [first, *self._queued.get(key, {}).values()]
+        queue = self._queued.get(key)
+        waiting = [first] if queue is None else [first, *queue.heads()]
         named = [call for call in waiting if _names(call, key, item)]
         fitting = [call for call in named if _accepts(call.item.family, item.family)]
-        return next(iter(fitting or named), None)
+        return min(fitting or named, key=lambda call: call.place, default=None)
 
     def _answer(self, call: OpenCall, item: Item, key: str, at: int) -> Finding | None:
         """An output that answers an open call."""
@@ -262,6 +269,8 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
+        if self._denied:
+            self._denied.pop(key, None)  # what is told of this id from now on is told of this call
         # Only testimony contradicts a denial, and without a witness nobody reads any.
         if self.read is not None and note is not None and denies_running(note):
             if call.testimony is not None:
@@ -275,8 +284,9 @@ class Pairing(Struct, eq=False):
         group = call.group
         place = Place(at, item.slot)
         if call.item.family is not None and call.item.family.by_server:
-            # The server answers within the model's own turn.
-            if item.misplaced or self._last_input > call.at:
+            # The server answers within the model's own turn. A result in the very message of its
+            # call has no better place, whoever's message that is.
+            if (item.misplaced and at != call.at) or self._last_input > call.at:
                 between = Place(self._last_input) if self._last_input > call.at else None
                 return self._found(rules.NOT_ADJACENT, place, call, other=between)
             return None
@@ -293,16 +303,16 @@ class Pairing(Struct, eq=False):
         for key in (call.item.key if call.item.key is not None else KEYLESS, call.item.alias):
             if key is None:
                 continue
-            queue = self._queued.get(key, OrderedDict())
-            if self._open.get(key) is call:
-                if queue:
-                    _, self._open[key] = queue.popitem(last=False)
-                else:
-                    del self._open[key]
+            queue = self._queued.get(key)
+            if self._open.get(key) is not call:
+                if queue is not None:
+                    queue.remove(call)
+            elif queue is not None:
+                self._open[key] = queue.take_first()
             else:
-                queue.pop((call.at, call.item.slot), None)
-            if not queue:
-                self._queued.pop(key, None)
+                del self._open[key]
+            if queue is not None and not queue:
+                del self._queued[key]
             if key:
                 self._keys.close(key, call)
 

@@ -5,10 +5,14 @@ untouched. The order in which edits are carried out lives in `rewriting`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
+from lockstitch.core.errors import NotAnItem
 from lockstitch.core.families import Family
 from lockstitch.core.items import Item, Place
 from lockstitch.core.outcomes import Settlement
@@ -50,8 +54,8 @@ class Dialect(Protocol):
         """What is left of a wire item without these slots, and what was in them."""
         ...
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        """What stays of the first wire item of a history when everything in it is taken."""
+    def emptied(self, wire: Wire) -> Wire | None:
+        """What stays of a wire item that should not go when everything in it is taken."""
         ...
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
@@ -98,7 +102,7 @@ class OwnItems:
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
+    def emptied(self, wire: Wire) -> Wire | None:
         return None
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
@@ -117,6 +121,27 @@ class OwnItems:
 def text_of(value: object) -> str | None:
     """The value, if it is a text that is not empty: what may serve as an id or a key."""
     return value if isinstance(value, str) and value else None
+
+
+def as_json(value: Any, *, indent: int | None = None) -> bytes:
+    """A value as JSON, on one line or indented; whatever came as JSON can be written so again."""
+    try:
+        text = msgspec.json.encode(value)
+        return text if indent is None else msgspec.json.format(text, indent=indent)
+    except (OverflowError, ValueError, msgspec.MsgspecError):
+        # An integer beyond 64 bits, or half of a surrogate pair. That can only be written as the
+        # escape in which it came; Python's own is the same.
+        between = (",", ":") if indent is None else None
+        return json.dumps(
+            value, ensure_ascii=False, separators=between, indent=indent, default=_unwritable
+        ).encode(errors="backslashreplace")
+
+
+def _unwritable(value: object) -> object:
+    raise NotAnItem(
+        f"An item cannot be written as JSON: it holds half of a surrogate pair, or a number beyond"
+        f" 64 bits, and a {type(value).__name__}."
+    )
 
 
 def without(wire: Wire, key: str) -> Wire:

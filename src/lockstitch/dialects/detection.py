@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.errors import UnknownDialect
-from lockstitch.dialects.base import Dialect
+from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.realtime import Realtime
@@ -100,4 +100,4 @@ def detect(history: Iterable[object], otherwise: Dialect | None = None) -> Diale
 
 def _in_realtime_too(name: str, wire: Mapping[str, Any]) -> bool:
     """Without its `object` field, a realtime item looks like a Responses item of the same type."""
-    return name == "responses" and wire.get("type") in _REALTIME_TYPES
+    return name == "responses" and text_of(wire.get("type")) in _REALTIME_TYPES

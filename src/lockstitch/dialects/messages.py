@@ -65,7 +65,7 @@ class Messages:
         left = [block for n, block in enumerate(blocks) if n not in slots]
         return ({**wire, "content": left} if left else None), taken
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
+    def emptied(self, wire: Wire) -> Wire | None:
         return {**wire, "content": [_NOTHING_LEFT]}
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
@@ -130,7 +130,7 @@ def _block(block: object, slot: int, plain: Part) -> Item:
             # The user's side answers `tool_use`; the server answers in the model's own turn.
             misplaced=(plain is Part.MODEL) is not family.by_server,
         )
-    if kind in ("thinking", "redacted_thinking"):
+    if plain is Part.MODEL and kind in ("thinking", "redacted_thinking"):
         return Item(Part.REASONING, slot=slot)
     return Item(plain, slot=slot)
 

@@ -12,7 +12,7 @@ from lockstitch.core.families import Family, Join
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import OwnItems, Wire, text_of, without
+from lockstitch.dialects.base import OwnItems, Wire, as_json, text_of, without
 from lockstitch.dialects.screenshots import SCREENSHOT
 
 _CALLS: Final = {family.call_type: family for family in families.RESPONSES_FAMILIES}
@@ -207,7 +207,7 @@ class Responses(OwnItems):
             return {**changed, "type": family.output_type, "call_id": _key_of(wire), "output": was}
         # What it says is kept as text; how the call ended cannot be told from another family.
         if text is None:
-            text = msgspec.json.encode(wire if was is None else was).decode()
+            text = as_json(wire if was is None else was).decode()
         head = f"{MARK} Recorded as {wire.get('type')}."
         said = Settlement(Outcome.UNKNOWN, f"{head}\nOutput:\n{text}")
         return self.output(family, _key_of(wire), said)
@@ -219,7 +219,9 @@ class Responses(OwnItems):
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
         made = self.output(_OUTPUTS[wire["type"]], None, said)
         says = {name: value for name, value in made.items() if name not in _JOINING_FIELDS}
-        return {**wire, **says}
+        # Where an output of this family does not speak, one like it must not contradict.
+        kept = wire if "output" in says else without(wire, "output")
+        return {**kept, **says}
 
     def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         if wire.get("type") in _ID_REQUIRED:
@@ -239,7 +241,7 @@ _CONTENT_TYPES: Final = frozenset({"input_text", "input_image", "input_file", "i
 def _is_content(value: object) -> bool:
     """Is this a list of content parts, which an output may be?"""
     return isinstance(value, list) and all(
-        isinstance(part, dict) and part.get("type") in _CONTENT_TYPES for part in value
+        isinstance(part, dict) and text_of(part.get("type")) in _CONTENT_TYPES for part in value
     )
 
 

@@ -34,10 +34,11 @@ class Rewriter:
         edits: Iterable[Edit],
         captured: Mapping[Place, Wire],
         *,
-        first: int = 0,
+        stays: int | None = 0,
     ) -> None:
+        """``stays`` is a position whose wire item does not go, even if nothing is left of it."""
         self._dialect = dialect
-        self._first = first
+        self._stays = stays
         self._carried: dict[Place, Wire] = dict(captured)
         self._changes: defaultdict[int, list[Edit]] = defaultdict(list)
         self._arrivals: defaultdict[int, list[Settle | Move]] = defaultdict(list)
@@ -92,8 +93,8 @@ class Rewriter:
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]
             left = dialect.put_into(left if left is not None else {**wire, "content": []}, outputs)
-        if left is None and at == self._first:
-            left = dialect.emptied_first(wire)
+        if left is None and at == self._stays:
+            left = dialect.emptied(wire)
         return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))
 
     def _made(self, waiting: dict[int, list[Settle | Move]], at: int) -> list[Wire]:

@@ -4,8 +4,10 @@ An entry is cheap to keep: the bytes that were sent are held as they are and onl
 when somebody reads. The oldest fall out beyond `MOST_RECORDED_BYTES`; how many is told. Text of a
 client is made such that every entry can be written as JSON."""
 
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
 import msgspec
@@ -34,6 +36,8 @@ OTHERS = "(others)"
 _ENTRY_BYTES = 200
 
 _encode = msgspec.json.Encoder().encode
+
+log = logging.getLogger("lockstitch.emulator")
 
 
 Headers = tuple[tuple[str, str], ...]
@@ -145,6 +149,8 @@ class Record:
     def __init__(self, now: Callable[[], float], file: TextIO | None = None) -> None:
         self._now = now
         self._file = file
+        self.unwritten: str | None = None
+        """Why the file takes no more, if it does not."""
         self._watcher: Callable[[Entry], None] | None = None
         # Somebody wants each entry at once.
         self._heard = file is not None
@@ -262,12 +268,24 @@ class Record:
         if self._watcher is not None:
             self._watcher(entry)
         if self._file is not None:
-            self._file.write(_encode(entry.readable()).decode() + "\n")
+            with self._writing():
+                self._file.write(_encode(entry.readable()).decode() + "\n")
 
     def flush(self) -> None:
         """What was recorded is in the file. Called when an exchange ends."""
         if self._file is not None:
-            self._file.flush()
+            with self._writing():
+                self._file.flush()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:  # the disk is full: that is no reason to fail a client
+            self._file = None
+            self._heard = self._watcher is not None
+            self.unwritten = problem.strerror or str(problem)
+            log.error("the record cannot be written: %s", self.unwritten)
 
     def __repr__(self) -> str:
         entries, refusals = self._count, self.broken.total()

@@ -18,7 +18,8 @@ providers take in one text (10 MiB)."""
 LONGEST_MARK_CHARACTERS = 80
 """What is kept free for the words that say what was left out."""
 
-_PARTS = frozenset(("input_text", "input_image", "input_file"))
+_PARTS = ("input_text", "input_image", "input_file")
+"""Compared one by one: what a tool gives back as a type may be anything, a list too."""
 
 
 class Unwritable(Exception):

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-import msgspec
-
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.core.pairing import Pairing, Watch
-from lockstitch.dialects.base import Answers, Wire
+from lockstitch.dialects.base import Answers, Wire, as_json
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.rewriting import output_at
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
@@ -38,9 +36,6 @@ class _Lines(Messages):
 
     answers = Answers.BEFORE_TURN
 
-    def emptied_first(self, wire: Wire) -> Wire | None:
-        return None  # a line is no message of the API: what follows it may be the same turn
-
 
 _DIALECT: Final = _Lines()
 
@@ -51,18 +46,19 @@ class ClaudeTranscript:
     name = "claude-code"
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
-        dead = dead_lines(source)
+        dead, last = dead_lines(source)
         reading = _Reading(dead, {})
         reading.read(source)
         watches = {name: one.pairing.to_watch() for name, one in reading.chains.items()}
         if any(watches.values()):
             reading = _Reading(dead, watches)
             reading.read(source)
-        return reading.result(anchored=anchored)
+        # If the last message goes, a line that was left behind must not become the last.
+        return reading.result(anchored=anchored, stays=last if dead else None)
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         links = _Relinking()
-        writer = LineWriter(scan, _DIALECT, links, policy)
+        writer = LineWriter(scan, _DIALECT, links, policy, stays=scan.facts)
         if writer.idle:
             return []
         writer.write(source, out, links)
@@ -118,7 +114,7 @@ class _Reading:
             chain = self.chains[name] = _Chain(name, pairing)
         return chain
 
-    def result(self, *, anchored: bool) -> Scan:
+    def result(self, *, anchored: bool, stays: int | None) -> Scan:
         conversations = [
             Conversation(
                 label=chain.label,
@@ -128,7 +124,13 @@ class _Reading:
             for chain in self.chains.values()
         ]
         conversations.append(Conversation(findings=self.undecodable))
-        return Scan(format="claude-code", conversations=conversations, records=self.records)
+        return Scan(
+            format="claude-code",
+            conversations=conversations,
+            records=self.records,
+            linked=True,
+            facts=stays,
+        )
 
 
 def _items(record: dict[str, Any]) -> Iterator[tuple[Wire, Any]]:
@@ -143,7 +145,7 @@ def _read_result(content: Any, at: int) -> Evidence | None:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_result":
             said = block.get("content")
-            text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+            text = said if isinstance(said, str) else as_json(said).decode()
             if stands_in(text):
                 return None
             failed = block.get("is_error") is True
@@ -168,8 +170,9 @@ class _Link(Enum):
     BOUNDARY = 3
 
 
-def dead_lines(source: Source) -> list[DeadRange]:
-    """Lines that a resumed conversation does not have: rewinds and compactions left them behind.
+def dead_lines(source: Source) -> tuple[list[DeadRange], int | None]:
+    """Lines that a resumed conversation does not have: rewinds and compactions left them behind;
+    and the line of its last message.
 
     Live is the last line and what it hangs on, step by step; results of a live use, because
     parallel results hang on their uses and not on each other; and lines of one message of the
@@ -188,7 +191,7 @@ def dead_lines(source: Source) -> list[DeadRange]:
             start = None
         elif not live[n] and start is None:
             start = number
-    return dead
+    return dead, links.last_message()
 
 
 class _Links:
@@ -243,15 +246,24 @@ class _Links:
             above = self.above(above)
         return above is not None and self.messages[n] == self.messages[above] != 0
 
+    def _last(self) -> int:
+        n = len(self._ids) - 1
+        while n >= 0 and self.kinds[n] == _Link.OTHER.value:
+            n -= 1
+        return n
+
+    def last_message(self) -> int | None:
+        """The line of the last message, if there is one."""
+        n = self._last()
+        return self.numbers[n] if n >= 0 else None
+
     def ancestors_of_the_last(self) -> bytearray:
         """A mark for each line that the last one hangs on. A parent that is not in the file (a
         torn line, another session) is taken to be the line before: the rest must not be lost
         over it."""
         live = bytearray(len(self._ids))
-        n = len(self._ids) - 1
-        while n >= 0 and self.kinds[n] == _Link.OTHER.value:
-            live[n] = 1
-            n -= 1
+        n = self._last()
+        live[n + 1 :] = b"\1" * (len(live) - n - 1)
         while n >= 0:
             live[n] = 1
             if self.kinds[n] == _Link.BOUNDARY.value or not self._parents[n]:
@@ -296,30 +308,31 @@ class _Relinking:
         return {**record, "message": wire}
 
     def drop(self, record: dict[str, Any]) -> None:
-        parent = record.get("parentUuid")
-        self._instead[str(record.get("uuid"))] = self._instead.get(str(parent), parent)
+        parent, uuid = record.get("parentUuid"), record.get("uuid")
+        if isinstance(uuid, str):
+            self._instead[uuid] = self._instead.get(str(parent), parent)
 
     def make(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
-        anchor = str(record.get("uuid"))
-        parent = self._instead.get(anchor, record.get("uuid"))
+        anchor = record.get("uuid")
+        if not isinstance(anchor, str):
+            return self._new(record, wire)
+        parent = self._instead.get(anchor, anchor)
         uuid = self._instead[anchor] = _derived_uuid(anchor, wire)
-        return self._new(record, wire, parent, uuid)
+        return {"parentUuid": parent, **self._new(record, wire, uuid)}
 
     def make_before(self, record: dict[str, Any], wire: Wire) -> dict[str, Any]:
-        old = record.get("parentUuid")
-        uuid = self._own[str(record.get("uuid"))] = _derived_uuid(str(record.get("uuid")), wire)
-        return self._new(record, wire, self._instead.get(str(old), old), uuid)
+        old, anchor = record.get("parentUuid"), record.get("uuid")
+        if not isinstance(anchor, str):
+            return self._new(record, wire)
+        uuid = self._own[anchor] = _derived_uuid(anchor, wire)
+        return {"parentUuid": self._instead.get(str(old), old), **self._new(record, wire, uuid)}
 
-    def _new(self, record: dict[str, Any], wire: Wire, parent: object, uuid: str) -> dict[str, Any]:
+    def _new(self, record: dict[str, Any], wire: Wire, uuid: str | None = None) -> dict[str, Any]:
+        """A line like ``record``. Beside one that is no part of the chain, neither is it."""
         copied: dict[str, Any] = {name: record[name] for name in _COPIED if name in record}
-        return {
-            "parentUuid": parent,
-            **copied,
-            "type": "user",
-            "message": wire,
-            "uuid": uuid,
-            "timestamp": record.get("timestamp"),
-        }
+        link = {} if uuid is None else {"uuid": uuid}
+        time = record.get("timestamp")
+        return {**copied, "type": "user", "message": wire, **link, "timestamp": time}
 
     def many(self, block: list[bytes]) -> list[bytes]:
         if not self._instead and not self._own:
@@ -331,7 +344,7 @@ class _Relinking:
         if not self._instead and not self._own:
             return line
         found = _LINKS.findall(line)
-        if not any(one.decode(errors="replace") in self._known() for one in found):
+        if not any(self._knows(one.decode(errors="replace")) for one in found):
             return line
         record = decoded(line)
         uuid, parent = record.get("uuid"), record.get("parentUuid")
@@ -340,11 +353,12 @@ class _Relinking:
             return line
         return encoded({**record, "parentUuid": instead})
 
-    def _known(self) -> set[str]:
-        return {*self._instead, *self._own}
+    def _knows(self, uuid: str) -> bool:
+        return uuid in self._instead or uuid in self._own
 
 
 def _derived_uuid(parent: str, wire: Wire) -> str:
     """The same mending always gives the same line."""
-    digest = hashlib.sha256(parent.encode() + msgspec.json.encode(wire)).hexdigest()
+    named = parent.encode(errors="backslashreplace")
+    digest = hashlib.sha256(named + as_json(wire)).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"

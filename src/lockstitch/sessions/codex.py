@@ -19,7 +19,7 @@ from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.core.rules import Rule
-from lockstitch.dialects.base import Wire
+from lockstitch.dialects.base import Wire, text_of
 from lockstitch.dialects.responses import Responses, classify
 from lockstitch.sessions import codex_writing
 from lockstitch.sessions.codex_records import (
@@ -133,7 +133,8 @@ class _Reading:
                         self._torn_line(number, "is not a rollout record")
                         continue
                     payload = Payload()
-                if record.ordinal == next_ordinal:
+                ordinal = record.ordinal
+                if ordinal == next_ordinal and ordinal.__class__ is int:
                     next_ordinal += 1
                 elif self.paginated is not False:
                     next_ordinal = self._count(record, payload, number, next_ordinal)
@@ -148,8 +149,8 @@ class _Reading:
                         last_said = number
                     if 0 < len(payload.output) <= SHORT_OUTPUT_BYTES:
                         self._read_short_output(payload)
-                    if halves and payload.call_id in halves and payload.output:
-                        self.cut_outputs[payload.call_id] = (line, number)
+                    if halves and text_of(payload.call_id) in halves:
+                        self._before_the_cut(payload, line, number)
                     finding = add(classify(payload), number)
                     if finding is not None:
                         self.captured[Place(number)] = decoded(line)["payload"]
@@ -235,6 +236,14 @@ class _Reading:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         payload.output = text
+
+    def _before_the_cut(self, payload: Payload, line: bytes, number: int) -> None:
+        """An output that a compaction may have cut off; or a call, of which earlier outputs with
+        its id say nothing."""
+        if payload.output:
+            self.cut_outputs[payload.call_id] = (line, number)
+        else:
+            self.cut_outputs.pop(payload.call_id, None)
 
     def _compacted(self, payload: Payload, number: int) -> None:
         """The replacement history replaces everything; what it cut in half is remembered."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
+from lockstitch.dialects.base import as_json
 from lockstitch.dialects.responses import Fields
 from lockstitch.sessions.lines import decoded
 
@@ -51,7 +52,7 @@ RECORD_TYPES: Final = frozenset(
     }
 )
 
-LEGACY_ENDS: Final = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
+LEGACY_ENDS: Final = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 """Events of older versions that tell how a call ended; they name it by `call_id`."""
 
 SHORT_OUTPUT_BYTES = 600
@@ -73,9 +74,14 @@ def lenient_record(line: bytes) -> Record | None:
         **fields,
         history_mode=inner.get("history_mode"),
         item=EventItem(item.get("type"), item.get("id")) if isinstance(item, dict) else None,
-        replacement_history=msgspec.Raw(msgspec.json.encode(inner.get("replacement_history"))),
+        output=_raw(inner, "output"),
+        replacement_history=_raw(inner, "replacement_history"),
     )
     return Record(found.get("type"), found.get("ordinal"), payload)
+
+
+def _raw(inner: dict[str, Any], name: str) -> msgspec.Raw:
+    return msgspec.Raw(as_json(inner[name])) if name in inner else msgspec.Raw()
 
 
 # --- evidence ----------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ def _evidence(item: dict[str, Any], event: str, at: int) -> Evidence | None:
 
 
 def _text(output: Any) -> str:
-    return output if isinstance(output, str) else msgspec.json.encode(output).decode()
+    return output if isinstance(output, str) else as_json(output).decode()
 
 
 def _output_text(item: dict[str, Any]) -> str:

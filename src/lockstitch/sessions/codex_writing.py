@@ -229,10 +229,12 @@ class _Numbering:
             return line
         record = decoded(line)
         had = record.get("ordinal")
+        if had.__class__ is not int:  # not even `true` or `7.0`, which Python takes for numbers
+            had = None
         if not new or had:  # a changed line has its ordinal, a new one has 0
-            self._was = (had if isinstance(had, int) else self._was) + 1
+            self._was = (self._was if had is None else had) + 1
         if self._next is None:
-            self._next = had if isinstance(had, int) and not new else 0
+            self._next = had if had is not None and not new else 0
         ordinal = self._next
         self._next += 1
         if had == ordinal:

@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing
-from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.rewriting import Rewriter, output_at
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
-from lockstitch.sessions.lines import decoded, encoded
+from lockstitch.sessions.lines import decoded
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
@@ -209,8 +207,7 @@ class _Writer:
     def _laid_out(self, wire: Wire) -> str:
         """A new element, indented as the first one is."""
         lead = self._first_lead or ""
-        text = encoded(wire)[:-1]
         if "\n" not in lead:
-            return text.decode()
+            return as_json(wire).decode()
         indent = lead.rsplit("\n", 1)[1]
-        return msgspec.json.format(text, indent=2).decode().replace("\n", "\n" + indent)
+        return as_json(wire, indent=2).decode().replace("\n", "\n" + indent)

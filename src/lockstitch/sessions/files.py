@@ -102,7 +102,7 @@ def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> No
 
 def _all_settled(scan: Scan, policy: Policy) -> bool:
     """Is the result known to be whole without reading it again?"""
-    if policy != Policy():
+    if policy != Policy() or scan.linked:
         return False
     codes = {f.code for conversation in scan.conversations for f in conversation.findings}
     return codes <= mending.SETTLED_AT_ONCE
@@ -140,11 +140,7 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
 
     Raises `CannotWrite`, and leaves the target as it was, if the source changed meanwhile."""
     source = ready.source.path
-    if not _unchanged(ready):
-        raise CannotWrite(
-            f"{ready.source.name}: it changed while it was being mended. Nothing was changed. "
-            "Stop the program that writes it, then try again."
-        )
+    _expect_unchanged(ready)
     if not backup and companions(target):
         names = ", ".join(one.name for one in companions(target))
         raise CannotWrite(
@@ -161,12 +157,14 @@ def put_in_place(ready: Mending, target: Path, *, backup: bool) -> Path | None:
         # The times too: a client that finds its last session by them must not find another one.
         shutil.copystat(source, made)
         _sync(made)
-        kept = None
+        original = None
         if backup:
-            kept = backup_path(target)
-            shutil.copy2(source, kept)
-            _give_to_owner_of(source, kept)
-        _replace(made, target, kept)
+            original = ready.folder / "original"
+            shutil.copy2(source, original)
+            _give_to_owner_of(source, original)
+            _sync(original)
+        _expect_unchanged(ready)  # last: what was written during all of that would be lost
+        kept = _replace(made, target, original)
         with contextlib.suppress(OSError):  # not every system can sync a folder
             _sync(target.parent)
     except OSError as error:
@@ -183,29 +181,41 @@ def _give_to_owner_of(source: Path, made: Path) -> None:
             os.chown(made, there.st_uid, there.st_gid)
 
 
-def _replace(made: Path, target: Path, kept: Path | None) -> None:
-    """Rename at once. What SQLite keeps beside a database goes with the backup, and first: a
-    `-wal` beside the new file would be written into it. If the rename fails, it comes back."""
+def _replace(made: Path, target: Path, original: Path | None) -> Path | None:
+    """Rename at once; where the original is kept now, if it is. What SQLite keeps beside a database
+    goes with the backup, and first: a `-wal` beside the new file would be written into it. If a
+    rename fails, or is interrupted, it comes back."""
+    kept: Path | None = None
     moved: list[tuple[Path, Path]] = []
     try:
-        if kept is not None:
+        if original is not None:
+            kept = backup_path(target)
+            os.replace(original, kept)
             for companion in companions(target):
                 suffix = companion.name.removeprefix(target.name)
                 beside_backup = kept.with_name(kept.name + suffix)
                 os.replace(companion, beside_backup)
                 moved.append((beside_backup, companion))
         os.replace(made, target)
-    except OSError:
-        for beside_backup, companion in moved:
-            os.replace(beside_backup, companion)
+    except BaseException:
+        if made.exists():  # else it was the last rename, and an interrupt came behind it
+            for beside_backup, companion in moved:
+                os.replace(beside_backup, companion)
+            if kept is not None:
+                kept.unlink(missing_ok=True)
         raise
+    return kept
 
 
-def _unchanged(ready: Mending) -> bool:
-    try:
-        return stamp(ready.source.path) == ready.stamp
-    except OSError:
-        return False
+def _expect_unchanged(ready: Mending) -> None:
+    """Raises `CannotWrite` if somebody wrote to the source since it was read."""
+    with contextlib.suppress(OSError):
+        if stamp(ready.source.path) == ready.stamp:
+            return
+    raise CannotWrite(
+        f"{ready.source.name}: it changed while it was being mended. Nothing was changed. "
+        "Stop the program that writes it, then try again."
+    )
 
 
 def backup_path(target: Path) -> Path:

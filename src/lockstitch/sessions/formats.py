@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
-from lockstitch.dialects.base import Dialect
+from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.detection import by_name
 from lockstitch.sessions.bodies import RequestBodies, list_path
 from lockstitch.sessions.claude_code import ClaudeTranscript
@@ -99,7 +99,8 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if not isinstance(record, dict):
                 continue
             records += 1
-            if isinstance(record.get("payload"), dict) and record.get("type") in RECORD_TYPES:
+            kind = text_of(record.get("type"))
+            if isinstance(record.get("payload"), dict) and kind in RECORD_TYPES:
                 return CodexRollout()
             if _is_claude(record):
                 return ClaudeTranscript()
@@ -121,6 +122,6 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
 def _is_claude(record: dict[str, Any]) -> bool:
     if "parentUuid" in record and "uuid" in record:
         return True
-    return record.get("type") in _CLAUDE_TYPES and (
+    return text_of(record.get("type")) in _CLAUDE_TYPES and (
         "sessionId" in record or "leafUuid" in record or "messageId" in record
     )

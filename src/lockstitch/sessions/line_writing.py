@@ -64,7 +64,15 @@ Fill = Callable[[int, bytes], bytes]
 class LineWriter:
     """A plan over the lines of one file."""
 
-    def __init__(self, scan: Scan, dialect: Dialect, envelope: Envelope, policy: Policy) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        dialect: Dialect,
+        envelope: Envelope,
+        policy: Policy,
+        *,
+        stays: int | None = 1,
+    ) -> None:
         self._envelope = envelope
         self.log = ChangeLog(scan)
         edits: list[Edit] = []
@@ -78,7 +86,7 @@ class LineWriter:
             for finding in conversation.findings:
                 if finding.rule is rules.UNDECODABLE:
                     self._torn[finding.place.at] = (finding, conversation.label)
-        self._rewriter = Rewriter(dialect, edits, captured, first=1)
+        self._rewriter = Rewriter(dialect, edits, captured, stays=stays)
         self._busy = {*self._torn, *self._rewriter.positions()}
         self._fill: Fill | None = None
         self._late: int | None = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from typing import Any, BinaryIO
 
 import msgspec
 
+from lockstitch.dialects.base import as_json
 from lockstitch.sessions.errors import CannotRead
 
 BLOCK_BYTES = 1 << 17
@@ -47,20 +49,31 @@ def decoded(text: bytes | str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError:
-        # JSON all the same, if only its numbers are beyond 64 bits.
-        return json.loads(text, parse_constant=_no_constant)
+        # JSON all the same, if only its numbers are beyond 64 bits, or a client cut a text in the
+        # middle of an emoji: that leaves half of a surrogate pair.
+        return json.loads(text, parse_constant=_no_constant, parse_int=integer, parse_float=_float)
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def integer(digits: str) -> int | msgspec.Raw:
+    """The number, or its digits as they are where Python does not read as many."""
+    try:
+        return int(digits)
+    except ValueError:
+        return msgspec.Raw(digits.encode())
+
+
+def _float(digits: str) -> float | msgspec.Raw:
+    number = float(digits)
+    return number if math.isfinite(number) else msgspec.Raw(digits.encode())
+
+
 def encoded(record: Any) -> bytes:
     """A record as one line, with its newline."""
-    try:
-        return msgspec.json.encode(record) + b"\n"
-    except (OverflowError, ValueError, msgspec.MsgspecError):
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return as_json(record) + b"\n"
 
 
 class _Bounded(io.RawIOBase):

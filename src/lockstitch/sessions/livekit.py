@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lockstitch.core.families import Family
 from lockstitch.core.outcomes import Settlement
-from lockstitch.dialects.base import Wire
+from lockstitch.dialects.base import Wire, text_of
 from lockstitch.dialects.responses import Responses
 
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
@@ -19,7 +19,7 @@ def is_chat_context(history: Iterable[Any]) -> bool:
     for wire in history:
         if not isinstance(wire, dict):
             return False
-        kind = wire.get("type")
+        kind = text_of(wire.get("type"))
         if kind in _OWN_TYPES or (kind == "function_call_output" and "is_error" in wire):
             return True
         if kind == "message" and isinstance(wire.get("interrupted"), bool):

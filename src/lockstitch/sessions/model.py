@@ -51,6 +51,8 @@ class Scan:
     """What a position is called: ``line``, ``item``, ``row``."""
     lines: Mapping[int, int] = field(default_factory=dict)
     """The line of a position, where a position is not a line."""
+    linked: bool = False
+    """Do records hang on each other, so that one that goes can change which others are live?"""
     facts: Any = None
     """What the format itself wants to remember until it writes."""
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from msgspec import Struct
 
 from lockstitch.sessions.errors import CannotRead
-from lockstitch.sessions.lines import LONGEST_LINE_BYTES
+from lockstitch.sessions.lines import LONGEST_LINE_BYTES, integer
 
 LIST_FIELDS: Final = ("input", "messages", "items")
 """Where a document keeps its items: a Responses body, a chat body, a `ChatContext`."""
@@ -22,7 +22,7 @@ LIST_FIELDS: Final = ("input", "messages", "items")
 READ_CHARACTERS = 1 << 16
 
 _WHITESPACE: Final = " \t\n\r"
-_scan: Final = json.JSONDecoder().raw_decode
+_scan: Final = json.JSONDecoder(parse_int=integer).raw_decode
 
 
 class Text(Struct, frozen=True):
@@ -86,13 +86,17 @@ class Splitter:
 
     def _object(self) -> Iterator[Piece]:
         yield Text(self._take(1))
+        fields = 0
         while True:
             lead = self._white()
-            if self._peek() == ",":
-                lead += self._take(1) + self._white()
             if self._peek() == "}":
                 yield Text(lead + self._take(1))
                 return
+            if fields:
+                if self._peek() != ",":
+                    raise self._broken("lacks a comma between its fields")
+                lead += self._take(1) + self._white()
+            fields += 1
             key, key_text = self._value()
             if not isinstance(key, str):
                 raise self._broken("has a key that is not a string")

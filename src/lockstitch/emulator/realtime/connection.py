@@ -6,8 +6,8 @@ hears of things in the order in which they happened. Only the pauses are outside
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVarTuple
 
 import msgspec
 from aiohttp import WSMsgType, web
@@ -37,6 +37,8 @@ PATH = "/v1/realtime"
 BROKEN = 1011
 
 _encode = msgspec.json.Encoder().encode
+
+Given = TypeVarTuple("Given")
 
 
 class Connection:
@@ -68,7 +70,7 @@ class Connection:
 
     async def serve(self, faults: list[Fault]) -> None:
         """Until the client, a fault or the session's age ends it."""
-        self._spawn(self._grow_old())
+        self._spawn(self._grow_old)
         async with self._turn:
             await self._struck(self._layers.add(faults))
             await self._carry(Outcome(self.session.opening()))
@@ -114,7 +116,7 @@ class Connection:
                 await self._sink.send(self._event(event))
         for speaking in outcome.started:
             reply, own = self._reply(speaking)
-            self._spawn(self._say(speaking, reply, own))
+            self._spawn(self._say, speaking, reply, own)
 
     # What is said
 
@@ -221,7 +223,7 @@ class Connection:
         for step in self._speech:
             if step.after == name and step.nth == self._seen[name]:
                 self._to_say += 1
-                self._spawn(self._say_as_user(step))
+                self._spawn(self._say_as_user, step)
 
     async def _say_as_user(self, step: SpeechStep) -> None:
         try:
@@ -241,14 +243,15 @@ class Connection:
         self._world.record.sent(self._sink.connection, "close", str(GOING_AWAY))
         await self._socket.close(code=GOING_AWAY, message=b"session_expired")
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._guarded(work))
+    def _spawn(self, work: Callable[[*Given], Awaitable[None]], *given: *Given) -> None:
+        task = asyncio.create_task(self._guarded(work, *given))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[[*Given], Awaitable[None]], *given: *Given) -> None:
+        # Begun here, not before: a task that is cancelled at once never gets here.
         try:
-            await work
+            await work(*given)
         except ConnectionError:
             pass  # The connection is gone, as whoever reads from it finds out too.
         except Exception:

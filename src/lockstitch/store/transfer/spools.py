@@ -84,6 +84,11 @@ def spools(file: BinaryIO, name: str, advance: Callable[[int], None] | None) -> 
         reading.finish()
 
 
+def expect_export(file: BinaryIO, name: str) -> None:
+    """Raises `NotAnExport` if the file does not begin like one. Nothing else of it is read."""
+    _Reading(name).take(file.readline(LONGEST_LINE_BYTES))
+
+
 class _Reading:
     """How far a file has been read, and what may come next."""
 

@@ -1,0 +1,60 @@
+"""The three standard streams, as a command finds them: closed, full, or of a narrow encoding."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+from typing import TextIO
+
+import typer
+
+
+def make_ready() -> None:
+    """Let every command read and print. What an encoding cannot say is escaped. A stream that is
+    closed is one that holds nothing, and that takes nothing."""
+    # Python has None for them. The next file that is opened would get the number, too, and whatever
+    # is printed by its number.
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(_nowhere(0, os.O_RDONLY), encoding="utf-8")
+    if sys.stdout is None:
+        # Opened for reading: what is written fails, as if the stream were full.
+        sys.stdout = os.fdopen(_nowhere(1, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(_nowhere(2, os.O_WRONLY), "w", encoding="utf-8")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def finish() -> None:
+    """Write what is left to be written. Python would do so, too, but take a failure for its own:
+    the exit code would be lost."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            let_go(stream)
+
+
+def complain(text: str) -> None:
+    """Say something on standard error, if it takes anything."""
+    try:
+        typer.echo(f"lockstitch: {text}", err=True)
+    except OSError:
+        let_go(sys.stderr)
+
+
+def let_go(stream: TextIO) -> None:
+    """What is still to be written goes nowhere: Python would try once more at the end, and say that
+    it failed."""
+    _nowhere(stream.fileno(), os.O_WRONLY)
+
+
+def _nowhere(number: int, how: int) -> int:
+    """Have the null device under this number."""
+    nowhere = os.open(os.devnull, how)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    return number

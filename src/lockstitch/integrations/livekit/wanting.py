@@ -108,7 +108,7 @@ def planned(
                 target[name] = _wire(one, wire, wanted, view, changed)
         elif name not in there and not _is_place(one) and name not in view.gone:
             target[name] = to_wire(one.item, one.fields)
-    asked = _in_place(target, remote[first:last], wanted.seen)
+    asked = _in_place(target, remote[first:last], between, wanted.seen)
     if asked is not None:
         whole = wires[:first] + asked + wires[last:]
     else:
@@ -121,12 +121,11 @@ def planned(
 
 
 def _in_place(
-    target: dict[str, Wire], remote: list[str], seen: AbstractSet[str]
+    target: dict[str, Wire], remote: list[str], there: set[str], seen: AbstractSet[str]
 ) -> list[Wire] | None:
     """The target as it is, if nothing stands elsewhere in it and nothing that is there is unseen.
 
-    `inferring` would come to the same, in more steps."""
-    there = set(remote)
+    ``there``: the same as ``remote``. `inferring` would come to the same, in more steps."""
     if not there - target.keys() <= seen:
         return None
     if [name for name in target if name in there] != [name for name in remote if name in target]:

@@ -80,9 +80,13 @@ def resolved(context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] 
     ids = _ids(target)
     if context.names.knows_any(ids):
         return _renamed(context, target, ids, {wire.get("id") for wire in whole})
-    if len(set(ids)) != len(ids):
-        raise _twice(next(one for one in ids if ids.count(one) > 1))
+    _check_once(ids)
     return Entries(target, ids, context.chain.all_alive(ids))
+
+
+def check_once(wires: Sequence[Wire]) -> None:
+    """Raises `NotATarget` if an item is among these twice, or has no id."""
+    _check_once(_ids(wires))
 
 
 def _renamed(
@@ -107,6 +111,11 @@ def _ids(target: Sequence[Wire]) -> list[str]:
     if not all(ids) or not all(issubclass(kind, str) for kind in set(map(type, ids))):
         raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
     return ids
+
+
+def _check_once(ids: Sequence[str]) -> None:
+    if len(set(ids)) != len(ids):
+        raise _twice(next(one for one in ids if ids.count(one) > 1))
 
 
 def _twice(item_id: str) -> NotATarget:

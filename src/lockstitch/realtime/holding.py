@@ -104,6 +104,8 @@ class Floor:
         """A request that was not answered so far."""
         self.begun = 0
         """How many responses have begun."""
+        self.begun_before_output = 0
+        """How many had when the last output of a call came: whichever began later has seen it."""
         self.speaking: dict[str, Speaking] = {}
         self.contested = False
         """Was the last one begun while one was asked for, and the server was about to begin one
@@ -133,6 +135,10 @@ class Floor:
         """Nobody has answered the request."""
         if self.asked is request:
             self.asked = None
+
+    def output_came(self) -> None:
+        """The conversation has another output of a call."""
+        self.begun_before_output = self.begun
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take one server event."""

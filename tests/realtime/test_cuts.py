@@ -243,6 +243,49 @@ def test_a_response_that_had_said_something_is_not_asked_for_again():
     within(scene)
 
 
+CANCEL = {"type": "response.cancel"}
+
+
+def test_a_response_that_was_cancelled_is_not_asked_for_again():
+    async def scene():
+        turns, faults = (reply("One two three.", pace=0.1), "Again."), ["cut before=response.done"]
+        async with staged(*turns, faults=faults) as stage, stage.session() as session:
+            await session.respond()
+            await until(session, "response.output_text.delta")
+            await session.send(CANCEL)
+            (restored,) = of(Restored, await until(session, Restored))
+            assert not restored.asked_again
+            assert len(stage.frames("response.create")) == 1
+
+    within(scene)
+
+
+def test_a_response_that_is_cancelled_while_there_is_no_connection_is_not_asked_for_again():
+    async def scene():
+        turns = (reply("One two.", faults=["cut after=response.output_text.delta"]), "Again.")
+        async with staged(*turns) as stage:
+            inner, may_connect = stage.connect(), asyncio.Event()
+            may_connect.set()
+
+            async def connect():
+                await may_connect.wait()
+                return await inner()
+
+            async with stage.session(connect=connect) as session:
+                await session.respond()
+                may_connect.clear()
+                await until(session, Reconnecting)
+                cancelling = asyncio.create_task(session.send(CANCEL))
+                await asyncio.sleep(0)  # it waits for a connection
+                may_connect.set()
+                (restored,) = of(Restored, await until(session, Restored))
+                assert not restored.asked_again
+                await cancelling
+                assert len(stage.frames("response.create")) == 1
+
+    within(scene)
+
+
 def test_speech_of_which_nobody_has_the_words_is_told_as_lost():
     async def scene():
         faults = ["cut before=conversation.item.added nth=3 how=reset"]

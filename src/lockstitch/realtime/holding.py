@@ -93,6 +93,8 @@ class Speaking(Struct):
     """What it was asked for with; None if the server began it by itself."""
     said: int = 0
     """How many items it has said to their end."""
+    cancelled: bool = False
+    """Did the client ask for its end?"""
 
 
 class Floor:
@@ -135,6 +137,12 @@ class Floor:
         """Nobody has answered the request."""
         if self.asked is request:
             self.asked = None
+
+    def cancel(self, response: str | None) -> None:
+        """The client asks for the end of this response; of whichever goes on if it names none."""
+        for named, speaking in self.speaking.items():
+            if response in {None, named}:
+                speaking.cancelled = True
 
     def output_came(self) -> None:
         """The conversation has another output of a call."""

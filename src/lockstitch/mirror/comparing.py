@@ -76,11 +76,11 @@ def resolved(context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] 
     """The items of a target, without copies of ours that failed to take a place: they go.
 
     A snapshot from the moment in between has an item and the copy that takes its place; a target
-    made from it names both, and means the copy."""
+    made from it names both, and means the copy, or what has taken the place of that since."""
     ids = _ids(target)
+    _check_once(ids)
     if context.names.knows_any(ids):
         return _renamed(context, target, ids, {wire.get("id") for wire in whole})
-    _check_once(ids)
     return Entries(target, ids, context.chain.all_alive(ids))
 
 
@@ -98,7 +98,9 @@ def _renamed(
         if item_id != given and item_id in named:
             continue
         if item_id in found:
-            raise _twice(given)
+            if context.names.is_older(given, found[item_id][0]["id"]):
+                continue
+            del found[item_id]
         record = context.chain.alive(item_id)
         if record is None or not context.is_stray(record):
             found[item_id] = (wire, record)

@@ -172,6 +172,45 @@ def test_a_snapshot_holds_over_a_lost_connection():
     within(scene)
 
 
+def test_a_change_that_came_since_the_snapshot_is_not_undone_over_a_lost_connection():
+    async def scene():
+        faults = ["cut after=conversation.item.deleted"]
+        async with staged(faults=faults) as stage, stage.session() as session:
+            await session.change(added=[user("old", "a")])
+            seen = session.snapshot()
+            await session.change(changed=[user("new", "a")])
+            await until(session, Restored)
+            assert await session.edit([*seen.items, user("b", "b")], base=seen)
+            assert [texts_of(wire) for wire in session.items] == [["new"], ["b"]]
+            stage.in_step(session)
+
+    within(scene)
+
+
+@pytest.mark.parametrize(
+    ("cut", "texts"),
+    [("before", [["a"], ["b"]]), ("after", [["a"], ["One two three."], ["b"]])],
+    ids=["lost", "finished"],
+)
+def test_what_was_unfinished_in_the_snapshot_is_as_it_became_over_a_lost_connection(cut, texts):
+    async def scene():
+        faults = [f"cut {cut}=response.output_item.done"]
+        turns = reply("One two three.", pace=0.05), "Again."
+        async with staged(*turns, faults=faults) as stage:
+            async with stage.session(replies=False) as session:
+                await session.change(added=[user("a", "a")])
+                await session.respond()
+                await until(session, "response.output_text.delta")
+                seen = session.snapshot()
+                assert seen.items[1]["status"] == "in_progress"
+                await until(session, Restored)
+                assert await session.edit([*seen.items, user("b", "b")], base=seen)
+                assert [texts_of(wire) for wire in session.items] == texts
+                stage.in_step(session)
+
+    within(scene)
+
+
 def test_an_output_that_comes_while_there_is_no_connection_stands_behind_its_call():
     async def scene():
         ended = asyncio.Event()

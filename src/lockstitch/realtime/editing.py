@@ -71,7 +71,9 @@ class Target(Struct, frozen=True):
         mirror = line.mirror
         if self.base.line is line:
             return mirror.plan(self.items, base=self.base.snapshot, new_id=new_id)
-        target = rebased(self.items, self.base.decided, mirror.items, names)
+        base = self.base
+        decided = {wire["id"] for wire in base.decided}
+        target = rebased(self.items, base.items, decided, mirror.items, names)
         return mirror.plan(target, base=mirror.snapshot(), new_id=new_id)
 
 

@@ -134,6 +134,34 @@ def test_an_item_that_is_to_come_at_two_places_is_refused(places):
         session.mirror.plan_changes(base=base, new_id=session.new_id, **places)
 
 
+def test_a_change_of_what_somebody_has_changed_since_is_reported_and_not_carried_out():
+    session = session_with("a", "b")
+    mirror = session.mirror
+    base = mirror.snapshot()
+    session.sync([message("a", "first"), message("b", "b")], base)
+    copy = session.ids()[0]
+    plan = mirror.plan_changes(
+        base=base, new_id=session.new_id, changed=[message("a", "second"), message("b", "b")]
+    )
+    assert not plan.edits
+    assert plan.kept == (Kept(copy, Why.CHANGED),)
+    unchanged = mirror.plan(base.items, base=base, new_id=session.new_id)
+    assert not unchanged.edits
+    assert not unchanged.kept
+
+
+def test_a_change_of_what_was_unfinished_is_reported_and_not_carried_out():
+    session = session_with("a")
+    session.provider.starts("r")
+    session.provider.announces(message("m", "half", "assistant"))
+    session.drain()
+    base = session.mirror.snapshot()
+    changed = [message("m", "other", "assistant")]
+    plan = session.mirror.plan_changes(base=base, new_id=session.new_id, changed=changed)
+    assert not plan.edits
+    assert plan.kept == (Kept("m", Why.UNFINISHED),)
+
+
 def test_changes_go_behind_changes_that_are_on_their_way():
     session = session_with("a")
     for name in "nm":

@@ -196,17 +196,17 @@ def test_what_was_unfinished_in_the_snapshot_is_as_it_became_over_a_lost_connect
     async def scene():
         faults = [f"cut {cut}=response.output_item.done"]
         turns = reply("One two three.", pace=0.05), "Again."
-        async with staged(*turns, faults=faults) as stage:
-            async with stage.session(replies=False) as session:
-                await session.change(added=[user("a", "a")])
-                await session.respond()
-                await until(session, "response.output_text.delta")
-                seen = session.snapshot()
-                assert seen.items[1]["status"] == "in_progress"
-                await until(session, Restored)
-                assert await session.edit([*seen.items, user("b", "b")], base=seen)
-                assert [texts_of(wire) for wire in session.items] == texts
-                stage.in_step(session)
+        stages = staged(*turns, faults=faults)
+        async with stages as stage, stage.session(replies=False) as session:
+            await session.change(added=[user("a", "a")])
+            await session.respond()
+            await until(session, "response.output_text.delta")
+            seen = session.snapshot()
+            assert seen.items[1]["status"] == "in_progress"
+            await until(session, Restored)
+            assert await session.edit([*seen.items, user("b", "b")], base=seen)
+            assert [texts_of(wire) for wire in session.items] == texts
+            stage.in_step(session)
 
     within(scene)
 

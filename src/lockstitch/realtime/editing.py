@@ -28,7 +28,7 @@ from lockstitch.mirror.drafting import NewId
 from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
-from lockstitch.realtime.rebasing import current, rebased
+from lockstitch.realtime.rebasing import current, is_superseded, rebased
 
 _OUTPUT: Final = families.FUNCTION.output_type
 
@@ -97,7 +97,7 @@ class Changes(Struct, frozen=True, kw_only=True):
             if there is None:
                 added += wires  # what they were to stand behind is gone
             else:
-                inserted[there] = [*wires]
+                inserted.setdefault(there, []).extend(wires)
         for before, wires in self._runs(mirror):
             if before is None:
                 added += wires
@@ -105,7 +105,12 @@ class Changes(Struct, frozen=True, kw_only=True):
                 inserted.setdefault(mirror.before(before) or ROOT, []).extend(wires)
         changed, removed = self.changed, self.removed
         if not same:
-            changed = [wire | {"id": current(wire["id"], names)} for wire in changed]
+            given = [wire["id"] for wire in changed]
+            changed = [
+                wire | {"id": current(wire["id"], names)}
+                for wire in changed
+                if not is_superseded(wire["id"], given, names)
+            ]
             removed = [current(gone, names) for gone in removed if gone in decided]
         return mirror.plan_changes(
             base=self.base.snapshot if same else mirror.snapshot(),

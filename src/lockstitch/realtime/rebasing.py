@@ -4,7 +4,7 @@ The items are there again under their ids. Pure: what the caller saw, wanted, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from lockstitch.dialects.base import Wire
@@ -69,3 +69,13 @@ def current(id: str, names: Mapping[str, str]) -> str:
     while name in names:
         name = names[name]
     return name
+
+
+def is_superseded(id: str, others: Collection[str], names: Mapping[str, str]) -> bool:
+    """Is one of the others a later name of the same item?"""
+    name = id
+    while name in names:
+        name = names[name]
+        if name in others:
+            return True
+    return False

@@ -211,6 +211,30 @@ def test_what_was_unfinished_in_the_snapshot_is_as_it_became_over_a_lost_connect
     within(scene)
 
 
+@pytest.mark.parametrize("how", ["moved", "changed"])
+@pytest.mark.parametrize(
+    "fault", ["cut before=conversation.item.deleted", "cut after=conversation.item.added nth=4"]
+)
+def test_what_a_copy_took_the_place_of_goes_over_a_lost_connection(how, fault):
+    """The copy was there, and the old one had not gone."""
+
+    async def scene():
+        async with staged(faults=[fault]) as stage, stage.session() as session:
+            await session.change(added=[user(name, name) for name in "abc"])
+            seen = session.snapshot()
+            a, b, c = seen.items
+            if how == "moved":
+                assert await session.edit([c, a, b], base=seen)
+            else:
+                assert await session.change(changed=[user("other", "c")], base=seen)
+            texts = [texts_of(wire) for wire in session.items]
+            assert texts == ([["c"], ["a"], ["b"]] if how == "moved" else [["a"], ["b"], ["other"]])
+            assert stage.struck() == 1
+            stage.in_step(session)
+
+    within(scene)
+
+
 def test_an_output_that_comes_while_there_is_no_connection_stands_behind_its_call():
     async def scene():
         ended = asyncio.Event()

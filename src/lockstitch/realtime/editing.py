@@ -28,7 +28,7 @@ from lockstitch.mirror.drafting import NewId
 from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
-from lockstitch.realtime.rebasing import current, is_superseded, rebased
+from lockstitch.realtime.rebasing import current, is_superseded, left_over, rebased
 
 _OUTPUT: Final = families.FUNCTION.output_type
 
@@ -112,6 +112,7 @@ class Changes(Struct, frozen=True, kw_only=True):
                 if not is_superseded(wire["id"], given, names)
             ]
             removed = [current(gone, names) for gone in removed if gone in decided]
+            removed += left_over(given, {wire["id"] for wire in mirror.items}, names)
         return mirror.plan_changes(
             base=self.base.snapshot if same else mirror.snapshot(),
             new_id=new_id,

@@ -4,7 +4,7 @@ The items are there again under their ids. Pure: what the caller saw, wanted, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from lockstitch.dialects.base import Wire
@@ -38,7 +38,7 @@ def rebased(
             meant.setdefault(name, there[name])
         else:
             meant[name] = wire if name == item_id else wire | {"id": name}
-    given_up = {current(item_id, names) for item_id in decided}
+    given_up = {current(item_id, names) for item_id in decided} | left_over(decided, there, names)
     behind: dict[str | None, list[Wire]] = {}
     anchor: str | None = None
     for wire in now:
@@ -79,3 +79,17 @@ def is_superseded(id: str, others: Collection[str], names: Mapping[str, str]) ->
         if name in others:
             return True
     return False
+
+
+def left_over(ids: Iterable[str], there: Container[str], names: Mapping[str, str]) -> set[str]:
+    """Names of these items that are there although a copy is there, too: the connection was lost
+    after the copy had come, and before they went."""
+    left: set[str] = set()
+    for item_id in ids:
+        last = current(item_id, names)
+        name = item_id
+        while name != last and last in there:
+            if name in there:
+                left.add(name)
+            name = names[name]
+    return left

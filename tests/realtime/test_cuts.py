@@ -18,6 +18,7 @@ from lockstitch.realtime import (
     SessionOver,
 )
 from lockstitch.runner import CallEnded
+from tests.realtime.booking import Book
 from tests.realtime.hearing import come_to, of, saying, texts_of, until, user
 from tests.realtime.playing import (
     FINAL,
@@ -231,6 +232,28 @@ def test_what_a_copy_took_the_place_of_goes_over_a_lost_connection(how, fault):
             assert texts == ([["c"], ["a"], ["b"]] if how == "moved" else [["a"], ["b"], ["other"]])
             assert stage.struck() == 1
             stage.in_step(session)
+
+    within(scene)
+
+
+@pytest.mark.parametrize("nth", [6, 7], ids=["behind the call", "behind its output"])
+def test_a_pair_that_is_being_moved_stays_a_pair_over_a_lost_connection(nth):
+    async def scene():
+        book = Book()
+        fault = f"cut after=conversation.item.added nth={nth}"
+        stages = staged(call("book", {"flight": "LS 1"}), faults=[fault])
+        async with stages as stage, stage.session(book.book, replies=False) as session:
+            await session.change(added=[user("a", "a")])
+            await session.respond()
+            await until(session, CallEnded)
+            await session.change(added=[user("b", "b"), user("c", "c")])
+            seen = session.snapshot()
+            a, called, output, b, c = seen.items
+            assert await session.edit([a, b, c, called, output], base=seen)
+            assert stage.struck() == 1
+            assert stage.in_step(session)[:3] == ["a", "b", "c"]
+            kinds = [wire["type"] for wire in session.items]
+            assert kinds == ["message"] * 3 + ["function_call", "function_call_output"]
 
     within(scene)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.mirror import Delete, Kept, Why
+from lockstitch.mirror import ROOT, Delete, Kept, NotATarget, Why
 from lockstitch.mirror.ordering import longest_run
 from tests.mirror.building import added, chain, heard, kinds, session_with
 from tests.mirror.provider import Ids, call, message, output
@@ -115,6 +116,50 @@ def test_a_caller_may_name_what_changed():
     session.drain()
     assert [item["content"][0]["text"] for item in mirror.items] == ["s", "changed", "c", "n", "m"]
     assert mirror.items == session.provider.items
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"added": [message("n", "n")], "inserted": {"a": [message("n", "n")]}},
+        {"inserted": {"a": [message("n", "n")], ROOT: [message("n", "n")]}},
+    ],
+    ids=["added and inserted", "inserted twice"],
+)
+def test_an_item_that_is_to_come_at_two_places_is_refused(places):
+    """One of the two creates would never be answered."""
+    session = session_with("a")
+    base = session.mirror.snapshot()
+    with pytest.raises(NotATarget, match="n twice"):
+        session.mirror.plan_changes(base=base, new_id=session.new_id, **places)
+
+
+def test_a_change_of_what_somebody_has_changed_since_is_reported_and_not_carried_out():
+    session = session_with("a", "b")
+    mirror = session.mirror
+    base = mirror.snapshot()
+    session.sync([message("a", "first"), message("b", "b")], base)
+    copy = session.ids()[0]
+    plan = mirror.plan_changes(
+        base=base, new_id=session.new_id, changed=[message("a", "second"), message("b", "b")]
+    )
+    assert not plan.edits
+    assert plan.kept == (Kept(copy, Why.CHANGED),)
+    unchanged = mirror.plan(base.items, base=base, new_id=session.new_id)
+    assert not unchanged.edits
+    assert not unchanged.kept
+
+
+def test_a_change_of_what_was_unfinished_is_reported_and_not_carried_out():
+    session = session_with("a")
+    session.provider.starts("r")
+    session.provider.announces(message("m", "half", "assistant"))
+    session.drain()
+    base = session.mirror.snapshot()
+    changed = [message("m", "other", "assistant")]
+    plan = session.mirror.plan_changes(base=base, new_id=session.new_id, changed=changed)
+    assert not plan.edits
+    assert plan.kept == (Kept("m", Why.UNFINISHED),)
 
 
 def test_changes_go_behind_changes_that_are_on_their_way():

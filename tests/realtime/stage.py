@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import asynccontextmanager
 
 import openai
@@ -169,3 +170,37 @@ class Slow:
                 return event
 
         return Late()
+
+
+class Stalling:
+    """A connection that stands still between two events: all from the first through the last come
+    at once. ``meanwhile`` is what happens there."""
+
+    def __init__(self, connect, first, last, meanwhile):
+        self._connect = connect
+        self._first = first
+        self._last = last
+        self._meanwhile = meanwhile
+
+    async def __call__(self):
+        inner = await self._connect()
+        first, last, meanwhile = self._first, self._last, self._meanwhile
+        held = deque()
+
+        class Still:
+            send, close = inner.send, inner.close
+
+            async def receive(self):
+                if held:
+                    return held.popleft()
+                event = event_of(await inner.receive())
+                if not first(event):
+                    return event
+                await meanwhile()
+                held.append(event)
+                while not last(event):
+                    event = event_of(await inner.receive())
+                    held.append(event)
+                return held.popleft()
+
+        return Still()

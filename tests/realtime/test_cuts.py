@@ -18,6 +18,7 @@ from lockstitch.realtime import (
     SessionOver,
 )
 from lockstitch.runner import CallEnded
+from tests.realtime.booking import Book
 from tests.realtime.hearing import come_to, of, saying, texts_of, until, user
 from tests.realtime.playing import (
     FINAL,
@@ -172,6 +173,91 @@ def test_a_snapshot_holds_over_a_lost_connection():
     within(scene)
 
 
+def test_a_change_that_came_since_the_snapshot_is_not_undone_over_a_lost_connection():
+    async def scene():
+        faults = ["cut after=conversation.item.deleted"]
+        async with staged(faults=faults) as stage, stage.session() as session:
+            await session.change(added=[user("old", "a")])
+            seen = session.snapshot()
+            await session.change(changed=[user("new", "a")])
+            await until(session, Restored)
+            assert await session.edit([*seen.items, user("b", "b")], base=seen)
+            assert [texts_of(wire) for wire in session.items] == [["new"], ["b"]]
+            stage.in_step(session)
+
+    within(scene)
+
+
+@pytest.mark.parametrize(
+    ("cut", "texts"),
+    [("before", [["a"], ["b"]]), ("after", [["a"], ["One two three."], ["b"]])],
+    ids=["lost", "finished"],
+)
+def test_what_was_unfinished_in_the_snapshot_is_as_it_became_over_a_lost_connection(cut, texts):
+    async def scene():
+        faults = [f"cut {cut}=response.output_item.done"]
+        turns = reply("One two three.", pace=0.05), "Again."
+        stages = staged(*turns, faults=faults)
+        async with stages as stage, stage.session(replies=False) as session:
+            await session.change(added=[user("a", "a")])
+            await session.respond()
+            await until(session, "response.output_text.delta")
+            seen = session.snapshot()
+            assert seen.items[1]["status"] == "in_progress"
+            await until(session, Restored)
+            assert await session.edit([*seen.items, user("b", "b")], base=seen)
+            assert [texts_of(wire) for wire in session.items] == texts
+            stage.in_step(session)
+
+    within(scene)
+
+
+@pytest.mark.parametrize("how", ["moved", "changed"])
+@pytest.mark.parametrize(
+    "fault", ["cut before=conversation.item.deleted", "cut after=conversation.item.added nth=4"]
+)
+def test_what_a_copy_took_the_place_of_goes_over_a_lost_connection(how, fault):
+    """The copy was there, and the old one had not gone."""
+
+    async def scene():
+        async with staged(faults=[fault]) as stage, stage.session() as session:
+            await session.change(added=[user(name, name) for name in "abc"])
+            seen = session.snapshot()
+            a, b, c = seen.items
+            if how == "moved":
+                assert await session.edit([c, a, b], base=seen)
+            else:
+                assert await session.change(changed=[user("other", "c")], base=seen)
+            texts = [texts_of(wire) for wire in session.items]
+            assert texts == ([["c"], ["a"], ["b"]] if how == "moved" else [["a"], ["b"], ["other"]])
+            assert stage.struck() == 1
+            stage.in_step(session)
+
+    within(scene)
+
+
+@pytest.mark.parametrize("nth", [6, 7], ids=["behind the call", "behind its output"])
+def test_a_pair_that_is_being_moved_stays_a_pair_over_a_lost_connection(nth):
+    async def scene():
+        book = Book()
+        fault = f"cut after=conversation.item.added nth={nth}"
+        stages = staged(call("book", {"flight": "LS 1"}), faults=[fault])
+        async with stages as stage, stage.session(book.book, replies=False) as session:
+            await session.change(added=[user("a", "a")])
+            await session.respond()
+            await until(session, CallEnded)
+            await session.change(added=[user("b", "b"), user("c", "c")])
+            seen = session.snapshot()
+            a, called, output, b, c = seen.items
+            assert await session.edit([a, b, c, called, output], base=seen)
+            assert stage.struck() == 1
+            assert stage.in_step(session)[:3] == ["a", "b", "c"]
+            kinds = [wire["type"] for wire in session.items]
+            assert kinds == ["message"] * 3 + ["function_call", "function_call_output"]
+
+    within(scene)
+
+
 def test_an_output_that_comes_while_there_is_no_connection_stands_behind_its_call():
     async def scene():
         ended = asyncio.Event()
@@ -239,6 +325,49 @@ def test_a_response_that_had_said_something_is_not_asked_for_again():
             assert not of(Restored, heard)[0].asked_again
             assert [texts_of(wire) for wire in session.items] == [["Done."]]
             assert len(stage.frames("response.create")) == 1
+
+    within(scene)
+
+
+CANCEL = {"type": "response.cancel"}
+
+
+def test_a_response_that_was_cancelled_is_not_asked_for_again():
+    async def scene():
+        turns, faults = (reply("One two three.", pace=0.1), "Again."), ["cut before=response.done"]
+        async with staged(*turns, faults=faults) as stage, stage.session() as session:
+            await session.respond()
+            await until(session, "response.output_text.delta")
+            await session.send(CANCEL)
+            (restored,) = of(Restored, await until(session, Restored))
+            assert not restored.asked_again
+            assert len(stage.frames("response.create")) == 1
+
+    within(scene)
+
+
+def test_a_response_that_is_cancelled_while_there_is_no_connection_is_not_asked_for_again():
+    async def scene():
+        turns = (reply("One two.", faults=["cut after=response.output_text.delta"]), "Again.")
+        async with staged(*turns) as stage:
+            inner, may_connect = stage.connect(), asyncio.Event()
+            may_connect.set()
+
+            async def connect():
+                await may_connect.wait()
+                return await inner()
+
+            async with stage.session(connect=connect) as session:
+                await session.respond()
+                may_connect.clear()
+                await until(session, Reconnecting)
+                cancelling = asyncio.create_task(session.send(CANCEL))
+                await asyncio.sleep(0)  # it waits for a connection
+                may_connect.set()
+                (restored,) = of(Restored, await until(session, Restored))
+                assert not restored.asked_again
+                await cancelling
+                assert len(stage.frames("response.create")) == 1
 
     within(scene)
 

@@ -49,6 +49,28 @@ def test_the_rest_of_what_was_added_keeps_its_order(there, expected, same):
     within(scene)
 
 
+def test_two_names_of_one_item_are_one_on_the_next_line():
+    """The caller looked while a copy took the place of an item, and saw both."""
+
+    async def scene():
+        first, line = Line(None), Line(None)
+        arrive(first, user("old", "a"), None)
+        arrive(first, user("new", "copy"), "a")
+        arrive(line, user("new", "copy"), None)
+        change = Changes(
+            base=Seen(first.mirror.snapshot(), first),
+            inserted={"a": [user("x", "x")], "copy": [user("y", "y")]},
+            changed=[user("newer", "copy"), user("older", "a")],
+        )
+        plan = change.plan(line, {"a": "copy"}, new_id)
+        *placed, copy = [edit for edit in plan.edits if isinstance(edit, Create)]
+        assert [edit.item_id for edit in placed] == ["y", "x"]  # sent last first
+        assert behind_what(plan) == dict.fromkeys([copy.item_id, "x", "y"], "copy")
+        assert copy.item["content"] == user("newer")["content"]
+
+    within(scene)
+
+
 def test_it_stands_in_front_of_nothing_that_the_caller_had_seen():
     async def scene():
         line = Line(None)

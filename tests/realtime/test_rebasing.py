@@ -26,7 +26,7 @@ def ids_of(items):
 @given(target=orders, seen=orders, now=orders)
 @settings(max_examples=examples(300), deadline=None)
 def test_nothing_unseen_goes_and_nothing_that_went_comes_back(target, seen, now):
-    result = ids_of(rebased(wires(target), wires(seen), wires(now), {}))
+    result = ids_of(rebased(wires(target), wires(seen), {*seen}, wires(now), {}))
     assert len(result) == len(set(result))
     unseen = [one for one in now if one not in seen and one not in target]
     assert set(unseen) <= set(result)
@@ -42,14 +42,26 @@ def test_nothing_unseen_goes_and_nothing_that_went_comes_back(target, seen, now)
 def test_an_item_is_meant_by_the_id_that_it_had():
     names = {"a": "b", "b": "c"}
     assert current("a", names) == "c"
-    now = wires(["c", "d"])
-    assert ids_of(rebased(wires(["a"], text="new"), wires(["a", "d"]), now, names)) == ["c"]
-    assert rebased(wires(["a"], text="new"), wires(["a"]), now, names)[0]["text"] == "new"
+    now, seen = wires(["c", "d"]), wires(["a", "d"])
+    assert rebased(wires(["a"], text="new"), seen, {"a", "d"}, now, names) == [
+        {"id": "c", "text": "new"}
+    ]
+
+
+def test_what_the_caller_has_not_changed_is_as_it_is_now():
+    seen, now = wires(["a", "b"], text="old"), wires(["c", "b"], text="new")
+    assert rebased(seen, seen, {"a", "b"}, now, {"a": "c"}) == now
+
+
+def test_what_the_caller_cannot_have_decided_about_is_as_it_is_now_or_gone():
+    seen, now = wires(["a", "b"], text="half"), wires(["a"], text="whole")
+    assert rebased(wires(["a", "b"], text="other"), seen, set(), now, {}) == now
+    assert rebased([], seen, set(), now, {}) == now
 
 
 def test_an_item_that_is_named_by_both_its_ids_is_there_once():
-    result = rebased(wires(["a", "b"]), wires(["a", "b"]), wires(["b"]), {"a": "b"})
-    assert ids_of(result) == ["b"]
+    seen = [*wires(["a"], text="old"), *wires(["b"], text="new")]
+    assert rebased(seen, seen, {"a", "b"}, wires(["b"], text="new"), {"a": "b"}) == [seen[1]]
 
 
 @given(st.lists(st.permutations(IDS).map(lambda order: order[:2])))

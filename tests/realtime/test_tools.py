@@ -9,7 +9,7 @@ from lockstitch.realtime import NoReply, OutputUnplaced
 from lockstitch.runner import CallBegan, CallEnded
 from tests.realtime.booking import Book
 from tests.realtime.hearing import function_call, is_done, of, saying, until, user
-from tests.realtime.stage import HURRIED, KINDS, Through, staged, within
+from tests.realtime.stage import HURRIED, KINDS, Stalling, Through, staged, within
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,6 +56,38 @@ def test_the_model_goes_on_once_when_the_last_of_several_calls_is_answered():
             stage.in_step(session)
             calls = [wire["call_id"] for wire in session.items if "call_id" in wire]
             assert calls == ["c1", "c1", "c2", "c2"]
+
+    within(scene)
+
+
+def test_a_response_that_has_seen_the_output_is_not_followed_by_another():
+    """The network stands still while the user speaks: that the output is there, and that the server
+    has begun to respond, is heard at once."""
+
+    def is_output(event):
+        kind = event["type"]
+        return kind == "conversation.item.added" and event["item"]["type"] == "function_call_output"
+
+    def is_begun(event):
+        return event["type"] == "response.created"
+
+    async def scene():
+        book = Book()
+        turns = (call("book", {"flight": "LS 1"}), "Hello. It is booked.", "It is booked, again.")
+        async with staged(*turns) as stage:
+
+            async def user_speaks():
+                await stage.emulator.speak("Hello?")
+
+            connect = Stalling(stage.connect(), is_output, is_begun, user_speaks)
+            async with stage.session(book.book, connect=connect) as session:
+                await session.respond()
+                await until(session, saying("Hello. It is booked."))
+                await session.respond({"conversation": "none"})  # what was due before it was sent
+                await until(session, saying("It is booked, again."))
+                assert stage.frames("response.create")[-1]["response"] == {"conversation": "none"}
+                assert len(stage.frames("response.create")) == 2
+                stage.in_step(session)
 
     within(scene)
 

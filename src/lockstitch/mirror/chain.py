@@ -87,10 +87,6 @@ class Record:
         self.former = tuple(one for one in former if moments.any_in(one[0], one[1]))
         self.since, self.wire = version, wire
 
-    def seen_at(self, version: int) -> bool:
-        """Could a caller with a snapshot of this version decide about it?"""
-        return self.known_at is not None and self.known_at <= version
-
 
 class Chain:
     """The records by id and in order, from the root around to the root again."""

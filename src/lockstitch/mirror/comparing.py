@@ -76,13 +76,17 @@ def resolved(context: Context, target: Sequence[Wire], *, whole: Sequence[Wire] 
     """The items of a target, without copies of ours that failed to take a place: they go.
 
     A snapshot from the moment in between has an item and the copy that takes its place; a target
-    made from it names both, and means the copy."""
+    made from it names both, and means the copy, or what has taken the place of that since."""
     ids = _ids(target)
+    _check_once(ids)
     if context.names.knows_any(ids):
         return _renamed(context, target, ids, {wire.get("id") for wire in whole})
-    if len(set(ids)) != len(ids):
-        raise _twice(next(one for one in ids if ids.count(one) > 1))
     return Entries(target, ids, context.chain.all_alive(ids))
+
+
+def check_once(wires: Sequence[Wire]) -> None:
+    """Raises `NotATarget` if an item is among these twice, or has no id."""
+    _check_once(_ids(wires))
 
 
 def _renamed(
@@ -94,7 +98,9 @@ def _renamed(
         if item_id != given and item_id in named:
             continue
         if item_id in found:
-            raise _twice(given)
+            if context.names.is_older(given, found[item_id][0]["id"]):
+                continue
+            del found[item_id]
         record = context.chain.alive(item_id)
         if record is None or not context.is_stray(record):
             found[item_id] = (wire, record)
@@ -107,6 +113,11 @@ def _ids(target: Sequence[Wire]) -> list[str]:
     if not all(ids) or not all(issubclass(kind, str) for kind in set(map(type, ids))):
         raise NotATarget("An item of the target has no id. Give it one: ids tell items apart.")
     return ids
+
+
+def _check_once(ids: Sequence[str]) -> None:
+    if len(set(ids)) != len(ids):
+        raise _twice(next(one for one in ids if ids.count(one) > 1))
 
 
 def _twice(item_id: str) -> NotATarget:

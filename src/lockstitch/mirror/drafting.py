@@ -126,7 +126,8 @@ class Draft:
     def keeps(self, record: Record) -> Why | None:
         """Why this item, which the caller saw and does without, stays; None if it may go."""
         if record.known_at is None or record.known_at > self.base:
-            return Why.UNFINISHED
+            is_copy = record.copy_of is not None and record.added_at > self.base
+            return Why.CHANGED if is_copy else Why.UNFINISHED
         if record.item.part is _CALL and record.partner is None:
             # A call that was cut short is never carried out: nobody will answer it.
             return None if record.wire.get("status") == "incomplete" else Why.IN_FLIGHT
@@ -149,10 +150,20 @@ class Draft:
     def changed(self, record: Record, wire: Wire) -> bool:
         """Has the caller changed it? What the provider changed since is not undone."""
         now = record.wire
-        if wire is now or not record.seen_at(self.base) or same(wire, now):
+        if wire is now or same(wire, now):
             return False
-        seen = record.wire_at(self.base)
-        return seen is now or not same(wire, seen)
+        seen = self._seen(record)
+        return seen is not None and (seen is now or not same(wire, seen))
+
+    def _seen(self, record: Record) -> Wire | None:
+        """What the caller saw of an item, or of the one whose place it took since; None if that is
+        nothing."""
+        found: Record | None = record
+        while found is not None and found.added_at > self.base:
+            found = self.context.chain.get(found.copy_of) if found.copy_of is not None else None
+        if found is None or (found.gone_at is not None and found.gone_at <= self.base):
+            return None
+        return found.wire_at(self.base)
 
     # --- one item of the target ----------------------------------------------------------------
 

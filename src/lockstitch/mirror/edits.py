@@ -88,6 +88,7 @@ class Why(Enum):
     """Why an item stays as it is although the target says otherwise."""
 
     UNFINISHED = "it was not finished, or not heard, when the caller looked"
+    CHANGED = "somebody has changed it since the caller looked"
     IN_FLIGHT = "a call that waits for its output"
     HALF = "the other half of its pair stays"
     FIXED = "it cannot be made again without losing something: it is not moved"

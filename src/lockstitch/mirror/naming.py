@@ -52,6 +52,10 @@ class Names:
         line = self._lines.get(id)
         return () if line is None else line.names
 
+    def is_older(self, id: str, other: str) -> bool:
+        """Of two names of one item, is it the one that it had first?"""
+        return next((name for name in self.of(id) if name in {id, other}), other) == id
+
     def current(self, id: str) -> Sequence[str]:
         """The names under which this item can be there; none if it was never replaced."""
         line = self._lines.get(id)

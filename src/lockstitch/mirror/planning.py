@@ -11,7 +11,7 @@ from typing import Final
 from lockstitch.core.items import Part
 from lockstitch.dialects.base import Wire
 from lockstitch.mirror.chain import Record
-from lockstitch.mirror.comparing import difference, resolved
+from lockstitch.mirror.comparing import check_once, difference, resolved
 from lockstitch.mirror.context import Context
 from lockstitch.mirror.drafting import Draft, Hunk, NewId
 from lockstitch.mirror.edits import ROOT, Kept, Plan, Why
@@ -67,6 +67,7 @@ def plan_changes(
     removed: Sequence[str],
 ) -> Plan:
     """See `Mirror.plan_changes`."""
+    check_once([*chain.from_iterable(inserted.values()), *added])
     draft = Draft(context, base, new_id)
     taken = dict.fromkeys(context.resolve(item_id) for item_id in removed)
     draft.wants = lambda record: record.id not in taken

@@ -28,7 +28,7 @@ from lockstitch.mirror.drafting import NewId
 from lockstitch.mirror.hearing import MISPLACED
 from lockstitch.mirror.saying import awaits_words
 from lockstitch.realtime.line import Line
-from lockstitch.realtime.rebasing import current, rebased
+from lockstitch.realtime.rebasing import current, is_superseded, left_over, rebased
 
 _OUTPUT: Final = families.FUNCTION.output_type
 
@@ -71,7 +71,9 @@ class Target(Struct, frozen=True):
         mirror = line.mirror
         if self.base.line is line:
             return mirror.plan(self.items, base=self.base.snapshot, new_id=new_id)
-        target = rebased(self.items, self.base.decided, mirror.items, names)
+        base = self.base
+        decided = {wire["id"] for wire in base.decided}
+        target = rebased(self.items, base.items, decided, mirror.items, names)
         return mirror.plan(target, base=mirror.snapshot(), new_id=new_id)
 
 
@@ -95,7 +97,7 @@ class Changes(Struct, frozen=True, kw_only=True):
             if there is None:
                 added += wires  # what they were to stand behind is gone
             else:
-                inserted[there] = [*wires]
+                inserted.setdefault(there, []).extend(wires)
         for before, wires in self._runs(mirror):
             if before is None:
                 added += wires
@@ -103,8 +105,14 @@ class Changes(Struct, frozen=True, kw_only=True):
                 inserted.setdefault(mirror.before(before) or ROOT, []).extend(wires)
         changed, removed = self.changed, self.removed
         if not same:
-            changed = [wire | {"id": current(wire["id"], names)} for wire in changed]
+            given = [wire["id"] for wire in changed]
+            changed = [
+                wire | {"id": current(wire["id"], names)}
+                for wire in changed
+                if not is_superseded(wire["id"], given, names)
+            ]
             removed = [current(gone, names) for gone in removed if gone in decided]
+            removed += left_over(given, {wire["id"] for wire in mirror.items}, names)
         return mirror.plan_changes(
             base=self.base.snapshot if same else mirror.snapshot(),
             new_id=new_id,
@@ -187,11 +195,15 @@ class Account:
         """By what was to be done, and to which item; a copy is made for the item that it copies."""
         self._under_way: list[Edit] = []
         self._plan = Plan(version=0)
-        self.copies: dict[str, str] = {}
-        """Items that took the place of others in the last plan, by the ids of those."""
+        self._copies: list[Create] = []
 
     def __repr__(self) -> str:
         return f"<Account {len(self._done)} done, {len(self._under_way)} under way>"
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """Items that took the place of others in the last plan, by the ids of those."""
+        return {one.copy_of: one.item_id for one in self._copies if one.copy_of is not None}
 
     def begin(self, plan: Plan, line: Line) -> None:
         """A plan is about to be carried out: its edits are followed from here on."""
@@ -212,6 +224,9 @@ class Account:
         """The line ended: what was not answered on it is void, and was not carried out."""
         self._close(line)
         self.leave(line)
+        # The copy of a call whose output was not copied takes no place: the thread leaves it out.
+        halves = {edit.needs for edit in self._under_way if isinstance(edit, Create)}
+        self._copies = [one for one in self._copies if one.event_id not in halves]
         self._under_way.clear()
 
     def leave(self, line: Line) -> None:
@@ -220,7 +235,7 @@ class Account:
 
     def _close(self, line: Line) -> None:
         """Sort the edits that are no longer under way."""
-        self.copies = {}
+        self._copies = []
         left: list[Edit] = []
         for edit in self._under_way:
             if not self._is_over(edit, line):
@@ -238,7 +253,7 @@ class Account:
                 self._done[edit.item_id] = None
                 self._rejected.pop(_aim(edit), None)
                 if isinstance(edit, Create) and edit.copy_of is not None:
-                    self.copies[edit.copy_of] = edit.item_id
+                    self._copies.append(edit)
                 return True
             case Standing.REJECTED:
                 followed = line.following.get(edit.event_id)

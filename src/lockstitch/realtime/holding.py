@@ -93,6 +93,8 @@ class Speaking(Struct):
     """What it was asked for with; None if the server began it by itself."""
     said: int = 0
     """How many items it has said to their end."""
+    cancelled: bool = False
+    """Did the client ask for its end?"""
 
 
 class Floor:
@@ -104,6 +106,8 @@ class Floor:
         """A request that was not answered so far."""
         self.begun = 0
         """How many responses have begun."""
+        self.begun_before_output = 0
+        """How many had when the last output of a call came: whichever began later has seen it."""
         self.speaking: dict[str, Speaking] = {}
         self.contested = False
         """Was the last one begun while one was asked for, and the server was about to begin one
@@ -133,6 +137,16 @@ class Floor:
         """Nobody has answered the request."""
         if self.asked is request:
             self.asked = None
+
+    def cancel(self, response: str | None) -> None:
+        """The client asks for the end of this response; of whichever goes on if it names none."""
+        for named, speaking in self.speaking.items():
+            if response in {None, named}:
+                speaking.cancelled = True
+
+    def output_came(self) -> None:
+        """The conversation has another output of a call."""
+        self.begun_before_output = self.begun
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take one server event."""

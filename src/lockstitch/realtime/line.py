@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from lockstitch.core import families
 from lockstitch.dialects.base import text_of
 from lockstitch.mirror import Create, Mirror, Plan, Standing
 from lockstitch.mirror.flight import OPEN
@@ -129,7 +130,18 @@ class Line:
             said = text_of(item.get("id")) if isinstance(item, Mapping) else None
             if said is not None:
                 self.origins.speaks(said)
-        return self.mirror.apply(event)
+        output = self._new_output(event.get("item"))
+        told = self.mirror.apply(event)
+        if output is not None and output in self.mirror:
+            self.floor.output_came()
+        return told
+
+    def _new_output(self, item: object) -> str | None:
+        """The id of an output that is told of for the first time."""
+        if not isinstance(item, Mapping) or item.get("type") != families.FUNCTION.output_type:
+            return None
+        output = text_of(item.get("id"))
+        return None if output is None or output in self.mirror else output
 
     def _refuse(self, error: object) -> None:
         if not isinstance(error, Mapping):

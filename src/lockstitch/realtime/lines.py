@@ -122,6 +122,14 @@ class Lines:
                     ) from None
                 return self._setting.configuration.take(update)
 
+    def cancel(self, response: str | None) -> None:
+        """A response is to end: if it is lost before that, it is not asked for again; nor is one
+        that was lost just now."""
+        if self._newest is not None:
+            self._newest.floor.cancel(response)
+            if self._newest.lost is not None:
+                self._asks = None
+
     @property
     def is_over(self) -> bool:
         return self._over is not None

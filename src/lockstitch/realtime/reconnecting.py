@@ -41,12 +41,13 @@ class Attempts:
 
 
 def lost_request(floor: Floor) -> Event | None:
-    """What to ask for again: a response was lost of which nothing is left. None if there is none.
+    """What to ask for again: a response was lost of which nothing is left, and nobody had cancelled
+    it. None if there is none.
 
     Of one that had said something to its end nobody knows whether more was to come: what it said
     is in the context, its calls are answered as ever, and the conversation goes on from there."""
     for speaking in floor.speaking.values():
-        if not speaking.said:
+        if not speaking.said and not speaking.cancelled:
             asked = speaking.request or {}
             return {name: value for name, value in asked.items() if name == "response"}
     return None

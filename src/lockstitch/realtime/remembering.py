@@ -5,8 +5,10 @@ Pure: a memory is a fold over the facts of a ledger, and gives facts for what it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
@@ -140,12 +142,15 @@ class Memory:
     def context(self) -> list[Wire]:
         """The items in their order, each settled call with its output behind it."""
         items: list[Wire] = []
+        copies: set[str] = set()
         for item in self._order:
-            items.append(self._wires[item])
-            call = self.call_of(item)
+            wire, call = self._wires[item], self.call_of(item)
+            items.append(wire)
             if call is not None and call.output is not None:
                 items.append(self.output_of(call))
-        return items
+            elif call is None and wire.get("type") == _CALL:
+                copies.add(wire["id"])
+        return _without_halves(items, copies) if copies else items
 
     def output_of(self, call: Call) -> Wire:
         """The output of a settled call, as it is created at the provider: as a text, which is all
@@ -248,6 +253,21 @@ class Memory:
         """A call that went and is told of again is no second call: nobody runs it twice."""
         calls = (self.call_of(seq) for seq in self._ledger.entries_with_id(wire["id"]))
         return any(call is not None and call.item.key == wire.get("call_id") for call in calls)
+
+
+def _without_halves(items: list[Wire], copies: AbstractSet[str]) -> list[Wire]:
+    """Without copies of calls whose outputs were not copied, because the connection was lost in
+    between: the call itself is there, with its output."""
+    calls = Counter(wire.get("call_id") for wire in items if wire.get("type") == _CALL)
+    outputs = Counter(wire.get("call_id") for wire in items if wire.get("type") == _OUTPUT)
+    whole: list[Wire] = []
+    for wire, behind in pairwise([*items, {}]):
+        key = wire.get("call_id")
+        answered = behind.get("type") == _OUTPUT and behind.get("call_id") == key
+        if wire["id"] in copies and not answered and calls[key] > max(outputs[key], 1):
+            continue
+        whole.append(wire)
+    return whole
 
 
 def _says_otherwise(known: Wire, wire: Wire) -> bool:

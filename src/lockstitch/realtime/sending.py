@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from lockstitch.dialects.base import text_of
 from lockstitch.realtime.connection import Event
 from lockstitch.realtime.editing import Account, Change, Edited
 from lockstitch.realtime.errors import ConnectionLost, NoTurn, ResponseRefused
@@ -17,6 +18,8 @@ from lockstitch.realtime.limits import ACTIVE_SECONDS, MOST_ROUNDS, Patience
 from lockstitch.realtime.line import Line
 from lockstitch.realtime.lines import Lines
 from lockstitch.realtime.rebasing import rename
+
+CANCEL = "response.cancel"
 
 ACTIVE = "conversation_already_has_active_response"
 """The refusal of a response because of another one, which was quicker."""
@@ -150,6 +153,8 @@ class Sending:
 
     async def send(self, event: Event) -> None:
         """Send anything else, as soon as there is a line."""
+        if event.get("type") == CANCEL:
+            self._lines.cancel(text_of(event.get("response_id")))
         while True:
             line = await self._lines.ready()
             if isinstance(event.get("item"), dict):

@@ -339,7 +339,7 @@ class Session:
                 await self._sending.settle()
             if self._replies and len(unplaced) < len(calls) and not self._calls.open:
                 line = await self._lines.ready()
-                self._spawn(self._reply(line, line.floor.begun, {}))
+                self._spawn(self._reply(line, line.floor.begun_before_output, {}))
 
     async def _reply(self, line: Line, begun: int, asked: Event) -> None:
         event = {"type": "response.create", "event_id": new_id("event"), **asked}

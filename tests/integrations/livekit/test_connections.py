@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from lockstitch.emulator.clock import VirtualClock
 from tests.integrations.livekit.scenes import (
     OURS,
@@ -38,10 +40,19 @@ async def reconnected(it, lose):
 async def until_whole(it, order):
     """The context is pushed again in several steps; each is told by an event."""
     while it.local() != order:
-        arrived = asyncio.Event()
-        it.session.once("openai_server_event_received", lambda _, arrived=arrived: arrived.set())
-        await arrived.wait()
-        await asyncio.sleep(0)
+        await another_event(it)
+
+
+async def until_idle(it):
+    while not it.session._view.mirror.idle:
+        await another_event(it)
+
+
+async def another_event(it):
+    arrived = asyncio.Event()
+    it.session.once("openai_server_event_received", lambda _: arrived.set())
+    await arrived.wait()
+    await asyncio.sleep(0)
 
 
 def test_after_sixty_minutes_the_whole_context_is_there_again():
@@ -108,6 +119,27 @@ def test_a_connection_that_is_lost_while_the_context_goes_there_again_loses_noth
             assert it.local() == it.order()
             connections = {entry.connection for entry in it.served.world.record.entries()}
             assert len(connections) == 3
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("said", [call("get_weather", {"city": "Athens"}), "It is sunny."])
+def test_what_was_being_said_when_the_connection_was_lost_is_not_made_again(said):
+    """Its end was not heard: of a call nobody has the arguments, and nobody will answer it."""
+
+    async def whole():
+        async with scene(OURS, "cut before=response.output_item.done") as it:
+            await it.session.update_tools([get_weather])
+            await it.session.update_chat_ctx(with_system_message())
+            it.served.say(said)
+            again = asyncio.Event()
+            it.session.on("session_reconnected", lambda _: again.set())
+            await it.served.door.speak("The weather?")
+            await again.wait()
+            await until_idle(it)
+            roles = [item.get("role") for item in it.provider()]
+            assert roles == ["system", "user", "assistant", "user"]
+            assert it.local() == it.order()
 
     asyncio.run(whole())
 

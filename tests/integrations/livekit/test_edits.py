@@ -171,6 +171,25 @@ def test_an_output_whose_call_is_gone_is_not_sent():
     played(act)
 
 
+def test_a_place_that_is_kept_for_a_call_is_not_sent():
+    """LiveKit keeps one for a call that is being said, also if its end was never heard."""
+
+    async def act(it):
+        place, _ = pair("p", arguments="")
+        await it.session.update_chat_ctx(llm.ChatContext([*talk("Hi.").items, place]))
+        assert it.order() == ["t0"]
+
+    played(act)
+
+
+def test_a_call_that_was_answered_is_sent_also_without_arguments():
+    async def act(it):
+        await it.session.update_chat_ctx(llm.ChatContext(pair("p", arguments="")))
+        assert it.order() == ["pc", "po"]
+
+    played(act)
+
+
 def test_half_a_pair_is_not_deleted():
     async def act(it):
         await it.session.update_chat_ctx(llm.ChatContext([*talk("Hi.").items, *pair()]))

@@ -99,8 +99,12 @@ class Holdings:
             went = [one for one in went if one not in moved]
             came = [one for one in came if one not in moved]
         stays, said = self._stays, self._said.copy()
-        was = {one.name: stays.pop(one.name, None) for one in went}
-        known = {one.name: said.pop(one.name, None) for one in went}
+        changed = {one.name for one in came}
+        before: dict[str, tuple[Stay | None, Reading | None]] = {}
+        for one in went:
+            was = stays.pop(one.name, None), said.pop(one.name, None)
+            if one.name in changed:
+                before[one.name] = was
         for one in came:
             name = one.name
             if one.silent:
@@ -112,7 +116,7 @@ class Holdings:
             if pushed is not None and one.kind in CREATED and name not in there:
                 new = pushed
             after = self._first.setdefault(name, new.after)
-            stays[name] = was.get(name) or (new if after == new.after else Stay(after, new.by))
-            before = known.get(name)
-            said[name] = before if before is not None and before.item is one.item else one
+            stay, known = before.get(name, (None, None))
+            stays[name] = stay or (new if after == new.after else Stay(after, new.by))
+            said[name] = known if known is not None and known.item is one.item else one
         self._said = said

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 
 class Stay(NamedTuple):
@@ -22,6 +23,9 @@ class Stay(NamedTuple):
     by: int
 
 
+_after: Final = attrgetter("after")
+
+
 def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
     """The items that a caller had before it for certain, apart from those that it wants.
 
@@ -29,11 +33,10 @@ def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
     it clears all that the agent's context holds."""
     if not target:
         return frozenset(held)
-    shared = [after for after, _ in filter(None, map(held.get, target))]
-    if not shared:
+    copied = max(map(_after, filter(None, map(held.get, target))), default=None)
+    if copied is None:
         return frozenset()
-    copied = max(shared)
-    return frozenset([one for one, (_, by) in held.items() if by <= copied])
+    return frozenset([one for one, stay in held.items() if stay.by <= copied])
 
 
 def unmoved(target: Sequence[str], remote: Sequence[str], copied: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ and compared whenever a context comes again: that takes a fraction of the time o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import call, eq, is_
+from operator import attrgetter, call, is_
 from typing import Final
 
 from livekit.agents.llm import ChatItem
@@ -15,12 +15,20 @@ from livekit.agents.voice.generation import INSTRUCTIONS_MESSAGE_ID
 from msgspec import Struct
 
 from lockstitch.dialects.base import Wire
-from lockstitch.integrations.livekit.translating import Fields, Said, fields_of, said_in
-from lockstitch.mirror.ordering import ends_in_common
+from lockstitch.integrations.livekit.translating import (
+    Attributes,
+    Fields,
+    Said,
+    fields_of,
+    said_in,
+)
+from lockstitch.mirror.ordering import ends_in_common, run_in_common
 
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
+
+_attributes: Final[Callable[[ChatItem], Attributes]] = attrgetter("__dict__")
 
 
 class Reading(Struct, eq=False):
@@ -29,7 +37,7 @@ class Reading(Struct, eq=False):
     item: ChatItem
     kind: str
     name: str
-    fields_of: Callable[[ChatItem], Fields]
+    fields_of: Callable[[Attributes], Fields]
     fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
@@ -49,7 +57,7 @@ class Reader:
     def __init__(self) -> None:
         # One for each item of the context that was read last.
         self._items: list[ChatItem] = []
-        self._fields_of: list[Callable[[ChatItem], Fields]] = []
+        self._fields_of: list[Callable[[Attributes], Fields]] = []
         self._fields: list[Fields] = []
         self._readings: list[Reading] = []
         self._before: list[Reading] = []
@@ -85,8 +93,8 @@ class Reader:
         # Thousands of items, each time: none of this is done by Python, item by item.
         some = items[part]
         some = some[: _run(map(is_, some, self._items[part]))]
-        now = map(call, self._fields_of[part], some)
-        return _run(map(eq, now, self._fields[part]))
+        now = map(call, self._fields_of[part], map(_attributes, some))
+        return run_in_common(list(now), self._fields[part])
 
     def items(self, readings: list[Reading]) -> list[ChatItem]:
         """The items that these are of. Not to be changed."""
@@ -107,11 +115,12 @@ def _run(true: Iterable[bool]) -> int:
 
 
 def _read(item: ChatItem, former: Reading | None) -> Reading:
-    if former is not None and former.item is item and former.fields == former.fields_of(item):
+    attributes = item.__dict__
+    if former is not None and former.item is item and former.fields == former.fields_of(attributes):
         return former
     kind = item.type
     get_fields = fields_of(kind)
-    fields = get_fields(item)
+    fields = get_fields(attributes)
     name, silent = fields[0], False
     if kind == "message":
         _, role, content = fields

@@ -329,11 +329,13 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         """A new connection has nothing: everything that is to be there goes there, once."""
         former = self._view
         view = self._view = self._remote_chat_ctx = self._new_view()
-        items = former.to_chat_ctx().items
-        view.former = former.former | {item.id: item for item in items}
+        intended = former.intended()
+        items = former.former | {item.id: item for item in former.to_chat_ctx().items}
+        names = [wire["id"] for wire in intended]
+        view.former = {name: items[name] for name in names if name in items}
         view.gone = former.gone
         mirror = view.mirror
-        plan = mirror.plan(former.intended(), base=mirror.snapshot(), new_id=self._new_id)
+        plan = mirror.plan(intended, base=mirror.snapshot(), new_id=self._new_id)
         mirror.commit(plan)
         self._cuts.clear()
         if self._remaining:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from livekit.agents.llm import ChatItem, ChatMessage, ImageContent
@@ -19,13 +19,16 @@ Said: TypeAlias = tuple[str, ...]
 Fields: TypeAlias = tuple[Any, ...]
 """The id of an item, and what it says; nothing else of it matters."""
 
-_FIELDS: Final[dict[str, Callable[[ChatItem], Fields]]] = {
-    "message": attrgetter("id", "role", "content"),
-    "function_call": attrgetter("id", "call_id", "name", "arguments"),
-    "function_call_output": attrgetter("id", "call_id", "output"),
+Attributes: TypeAlias = dict[str, Any]
+"""An item's ``__dict__``: of a model, one attribute after the other takes longer to get."""
+
+_FIELDS: Final[dict[str, Callable[[Attributes], Fields]]] = {
+    "message": itemgetter("id", "role", "content"),
+    "function_call": itemgetter("id", "call_id", "name", "arguments"),
+    "function_call_output": itemgetter("id", "call_id", "output"),
 }
 
-_FIELDS_OF_OTHERS: Final[Callable[[ChatItem], Fields]] = attrgetter("id", "type")
+_FIELDS_OF_OTHERS: Final[Callable[[Attributes], Fields]] = itemgetter("id", "type")
 
 LONGEST_CALL_ID: Final = 32
 """Of a longer one LiveKit sends a digest."""
@@ -57,13 +60,13 @@ def to_wire(item: ChatItem, fields: Fields) -> Wire:
     return livekit_item_to_openai_item(item).model_dump(by_alias=True, exclude_unset=True)
 
 
-def fields_of(kind: str) -> Callable[[ChatItem], Fields]:
-    """What gives the fields of an item of this kind that matter."""
+def fields_of(kind: str) -> Callable[[Attributes], Fields]:
+    """What gives the fields that matter, of the attributes of an item of this kind."""
     return _FIELDS.get(kind, _FIELDS_OF_OTHERS)
 
 
 def said_by(item: ChatItem) -> Said:
-    return said_in(item.type, fields_of(item.type)(item))
+    return said_in(item.type, fields_of(item.type)(item.__dict__))
 
 
 def said_in(kind: str, fields: Fields) -> Said:

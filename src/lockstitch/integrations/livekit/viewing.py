@@ -102,8 +102,9 @@ class MirroredContext(RemoteChatContext):
     # --- what is on its way --------------------------------------------------------------------
 
     def intended(self) -> list[Wire]:
-        """The context as it would be if every edit on its way were carried out, by name."""
-        wires = {wire["id"]: wire for wire in self.mirror.items}
+        """The context as it would be if every edit on its way were carried out, by name; without
+        what is still being said: nobody but this provider can bring it to its end."""
+        wires = {wire["id"]: wire for wire in self.mirror.items if not _is_begun(wire)}
         order = list(wires)
         for edit in self.mirror.open_edits():
             if isinstance(edit, Create) and edit.item_id not in wires:
@@ -118,6 +119,12 @@ class MirroredContext(RemoteChatContext):
             if name not in named or self.id(name) == item_id:
                 named[name] = wires[item_id] | {"id": name}
         return list(named.values())
+
+
+def _is_begun(wire: Wire) -> bool:
+    """Is it an item of which nothing but its beginning was told?"""
+    says = wire.get("content") or wire.get("arguments")
+    return wire.get("status") == "in_progress" and not says
 
 
 def _place(order: list[str], previous: str | None) -> int:

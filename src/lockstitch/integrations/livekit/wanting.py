@@ -106,9 +106,9 @@ def planned(
                 one.agrees = target[name] = wire
             else:
                 target[name] = _wire(one, wire, wanted, view, changed)
-        elif name not in there and not _is_place(one) and name not in view.gone:
+        elif name not in there and not _is_place(one, wanted) and name not in view.gone:
             target[name] = to_wire(one.item, one.fields)
-    asked = _in_place(target, remote[first:last], wanted.seen)
+    asked = _in_place(target, remote[first:last], between, wanted.seen)
     if asked is not None:
         whole = wires[:first] + asked + wires[last:]
     else:
@@ -121,12 +121,11 @@ def planned(
 
 
 def _in_place(
-    target: dict[str, Wire], remote: list[str], seen: AbstractSet[str]
+    target: dict[str, Wire], remote: list[str], there: set[str], seen: AbstractSet[str]
 ) -> list[Wire] | None:
     """The target as it is, if nothing stands elsewhere in it and nothing that is there is unseen.
 
-    `inferring` would come to the same, in more steps."""
-    there = set(remote)
+    ``there``: the same as ``remote``. `inferring` would come to the same, in more steps."""
     if not there - target.keys() <= seen:
         return None
     if [name for name in target if name in there] != [name for name in remote if name in target]:
@@ -134,9 +133,16 @@ def _in_place(
     return list(target.values())
 
 
-def _is_place(reading: Reading) -> bool:
-    """Is it a message without content? LiveKit keeps such places for what is being said."""
-    return reading.silent and reading.kind == "message" and not reading.fields[-1]
+def _is_place(reading: Reading, wanted: Wanted) -> bool:
+    """Is it a message without content, or a call without arguments that nobody has answered?
+    LiveKit keeps such places for what is being said, also if its end was never heard."""
+    if not reading.silent:
+        return False
+    if reading.kind == "message":
+        return not reading.fields[-1]
+    _, call_id, *_ = reading.fields
+    outputs = [one for one in wanted.readings if one.kind == "function_call_output"]
+    return not any(output.fields[1] == call_id for output in outputs)
 
 
 def _wire(

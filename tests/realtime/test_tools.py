@@ -86,7 +86,8 @@ def test_a_response_that_has_seen_the_output_is_not_followed_by_another():
                 await session.respond({"conversation": "none"})  # what was due before it was sent
                 await until(session, saying("It is booked, again."))
                 assert stage.frames("response.create")[-1]["response"] == {"conversation": "none"}
-                assert len(stage.frames("response.create")) == 2
+                # One that is asked for while another is said is refused, and does no harm.
+                assert stage.what_passed().count("response.created") == 3
                 stage.in_step(session)
 
     within(scene)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lockstitch.mirror import summarised
 from tests.mirror.building import session_with
 from tests.mirror.provider import call, message, output
@@ -31,3 +33,20 @@ def test_a_summary_tears_no_pair():
     assert [item["id"] for item in target] == ["s", "g", "z"]
     target = summarised(items, message("s", "s"), count=1, leading=1)
     assert target == items
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"count": -1},
+        {"fraction": -0.1},
+        {"fraction": 2},
+        {"fraction": float("nan")},
+        {"count": 1, "leading": -1},
+        {"count": 1, "fraction": 0.5},
+        {},
+    ],
+)
+def test_what_cannot_be_summed_up_is_refused(asked):
+    with pytest.raises(ValueError, match=r"count|fraction|leading"):
+        summarised([message("a", "a")], message("s", "s"), **asked)

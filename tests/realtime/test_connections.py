@@ -10,10 +10,11 @@ from aiohttp import WSMsgType, web
 from openai import AsyncOpenAI
 
 from lockstitch.realtime import ConnectionLost
-from lockstitch.realtime.connection import event_of
+from lockstitch.realtime.connection import event_of, hang_up
 from lockstitch.realtime.openai_connection import openai_realtime
 from lockstitch.realtime.websocket import websocket
 from lockstitch.upstream.contract import Fate, UpstreamFailure
+from tests.deaf_server import DeafServer
 from tests.realtime.stage import KINDS, MODEL, staged, within
 
 
@@ -31,6 +32,22 @@ def test_what_is_sent_is_answered_and_a_closed_connection_says_so(kind):
             with pytest.raises(ConnectionLost):
                 await connection.send({"type": "input_audio_buffer.clear"})
             await connection.close()
+
+    within(scene)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_that_does_not_hear_our_goodbye_is_left_all_the_same(kind):
+    async def scene():
+        async with DeafServer() as deaf, AsyncOpenAI(base_url=deaf.url, api_key="any") as client:
+            at = f"{deaf.url.replace('http', 'ws', 1)}/v1/realtime?model={MODEL}"
+            connect = openai_realtime(client, MODEL) if kind == "openai" else websocket(at, key="k")
+            connection = await connect()
+            await connection.send({"type": "input_audio_buffer.clear"})
+            await connection.receive()
+            await hang_up(connection)
+            async with asyncio.timeout(8):  # the libraries alone would take longer
+                await deaf.left.wait()
 
     within(scene)
 

@@ -25,10 +25,16 @@ def summarised(
     ``leading`` items at the start (instructions) stay in front of it and do not count."""
     if (count is None) == (fraction is None):
         raise ValueError("Pass either count or fraction.")
+    if count is not None and count < 0:
+        raise ValueError(f"count is {count}. Say how many of the oldest items to sum up.")
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise ValueError(f"fraction is {fraction}. Say which part of the items, from 0 to 1.")
+    if leading < 0:
+        raise ValueError(f"leading is {leading}. Say how many items at the start stay.")
     rest = items[leading:]
     if count is None:
         count = int(len(rest) * (fraction or 0.0))
-    count = max(0, min(count, len(rest)))
+    count = min(count, len(rest))
     if not count:
         return list(items)
     partners = _partners(rest)

@@ -11,7 +11,7 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from lockstitch.realtime.connection import Connect, Event
 from lockstitch.realtime.errors import ConnectionLost
 from lockstitch.upstream.failures import Stage, failure_raised, library_errors
-from lockstitch.upstream.sse import LARGEST_EVENT_BYTES
+from lockstitch.upstream.sockets import OPTIONS
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,8 +22,7 @@ def openai_realtime(client: AsyncOpenAI, model: str, **options: Any) -> Connect:
     Its own reconnecting stays off: a new connection is a new session, and must be filled."""
 
     async def connect() -> OpenAIConnection:
-        limits: Any = {"max_size": LARGEST_EVENT_BYTES, "compression": None}
-        asked = {"websocket_connection_options": limits, **options}
+        asked = {"websocket_connection_options": OPTIONS, **options}
         try:
             return OpenAIConnection(await client.realtime.connect(model=model, **asked).enter())
         except library_errors() as error:

@@ -24,13 +24,13 @@ CLOSE_SECONDS: Final = 1.0
 """A server that is still talking may take its time to hear that we are going. Nobody waits for it
 longer."""
 
-
-_OPTIONS: Final[Any] = {
+OPTIONS: Final[Any] = {
     "max_size": LARGEST_EVENT_BYTES,
     "compression": None,
     # It then lets go by itself. The client passes this on, though its types do not name it.
     "close_timeout": CLOSE_SECONDS,
 }
+"""Of every WebSocket of the official client."""
 
 _closing: Final[set[asyncio.Task[None]]] = set()
 """What goes on with nobody waiting: the event loop itself holds a task only weakly."""
@@ -63,7 +63,7 @@ class Socket:
         """A new connection. Nothing was sent if it cannot be had."""
         try:
             connection = await client.responses.connect(
-                websocket_connection_options=_OPTIONS
+                websocket_connection_options=OPTIONS
             ).enter()
         except library_errors() as error:
             raise failure_raised(error, stage=Stage.UNSENT) from error

@@ -17,7 +17,6 @@ from lockstitch.gateway.events import (
     changed,
     number_of,
     peeked,
-    whole_characters,
     with_response,
     with_stream_id,
     without_stream_id,
@@ -287,35 +286,6 @@ def test_what_is_written_as_lines_is_read_as_it_was():
 # --- halves of characters ----------------------------------------------------------------------
 
 HALF = "\ud83d"
-
-
-anything = st.text(
-    st.sampled_from(["\ud83d", "\ude00", "\\", "u", "d", "é", "a"]) | st.characters()
-)
-
-
-@given(anything)
-def test_halves_of_characters_are_replaced_and_nothing_else(text):
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    assert json.loads(whole_characters(json.dumps(text).encode())) == whole
-    as_it_is = json.dumps(whole, ensure_ascii=False).encode()
-    assert whole_characters(as_it_is) == as_it_is
-
-
-@pytest.mark.parametrize(
-    ("sent", "whole"),
-    [
-        (rb'"\ud83d"', rb'"\ufffd"'),
-        (rb'"\uDE00 \uD83D"', rb'"\ufffd \ufffd"'),
-        (rb'"\ud83d\ud83d\ude00"', rb'"\ufffd\ud83d\ude00"'),
-        (rb'"\ud83d\ude00"', rb'"\ud83d\ude00"'),
-        (rb'"\\ud83d"', rb'"\\ud83d"'),
-        (rb'"\\\ud83d"', rb'"\\\ufffd"'),
-        (rb'"\u00e9\n"', rb'"\u00e9\n"'),
-    ],
-)
-def test_what_half_a_character_is(sent, whole):
-    assert whole_characters(sent) == whole
 
 
 def test_an_event_with_half_a_character_is_read_like_any_other():

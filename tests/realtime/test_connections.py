@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 
 import pytest
@@ -148,3 +149,9 @@ def test_what_is_no_event_ends_the_connection(received):
 
 def test_an_event_may_come_decoded():
     assert event_of({"type": "a"}) == event_of('{"type": "a"}') == event_of(b'{"type":"a"}')
+
+
+def test_an_event_with_half_a_character_is_read_like_any_other():
+    whole = {"type": "response.output_text.delta", "delta": "Hi \N{REPLACEMENT CHARACTER}"}
+    said = json.dumps(whole | {"delta": "Hi \ud83d"})
+    assert event_of(said) == event_of(said.encode()) == whole

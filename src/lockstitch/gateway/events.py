@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from lockstitch.dialects.characters import whole_characters
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.sse import LARGEST_EVENT_BYTES, EventTooLarge
 
@@ -88,21 +89,6 @@ def _peeked_again(data: bytes) -> Event:
         return _decode(whole_characters(data))
     except UNREADABLE:
         return _MUTE
-
-
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-"""Every escape of a JSON text: a pair of surrogates, one that is alone, or any other."""
-
-
-def whole_characters(data: bytes) -> bytes:
-    """JSON with U+FFFD in place of halves of characters. Models cut one in two at times; some
-    servers say so (`\\ud83d`), which RFC 8259 allows and most readers do not, and no provider takes
-    it back."""
-    return _ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
 
 # As numbers: to look for one byte as bytes takes ten times as long.

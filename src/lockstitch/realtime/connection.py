@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from lockstitch.dialects.characters import whole_characters
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.realtime.errors import ConnectionLost
 from lockstitch.realtime.limits import CLOSE_SECONDS
 
@@ -47,9 +49,17 @@ def event_of(received: Mapping[str, Any] | str | bytes) -> Event:
     if isinstance(received, Mapping):
         return dict(received)
     try:
-        event = msgspec.json.decode(received)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        event = _decoded(received)
+    except UNREADABLE as error:
         raise ConnectionLost(f"The server sent what is no JSON: {error}.") from None
     if not isinstance(event, dict):
         raise ConnectionLost(f"The server sent what is no event: {received!r:.80}.")
     return event
+
+
+def _decoded(received: str | bytes) -> object:
+    try:
+        return msgspec.json.decode(received)
+    except UNREADABLE:
+        data = received if isinstance(received, bytes) else received.encode()
+        return msgspec.json.decode(whole_characters(data))

@@ -5,12 +5,12 @@ An answer holds the state of one stream and does no I/O. There is one for each d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from lockstitch.dialects.characters import whole_characters
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.contract import Fate, Heard, UpstreamFailure
 from lockstitch.upstream.failures import Stage, failure_of_ours, failure_said
@@ -20,15 +20,6 @@ DONE: Final = b"[DONE]"
 """How some servers end a stream, in any dialect. It is no JSON."""
 
 _SHOWN_BYTES: Final = 80
-
-
-_ESCAPES: Final = re.compile(
-    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-    rb"|(\\.)",
-    re.DOTALL,
-)
-"""A whole surrogate pair, half of one, any other escape."""
 
 Read = TypeVar("Read")
 
@@ -55,7 +46,7 @@ def read(decoder: msgspec.json.Decoder[Read], data: bytes, *, heard: bool) -> Re
     except UNREADABLE:
         pass
     try:
-        return decoder.decode(_ESCAPES.sub(_without_halves, data))
+        return decoder.decode(whole_characters(data))
     except UNREADABLE as error:
         shown = data[:_SHOWN_BYTES].decode("utf-8", "replace")
         raise failure_of_ours(
@@ -63,12 +54,6 @@ def read(decoder: msgspec.json.Decoder[Read], data: bytes, *, heard: bool) -> Re
             Fate.LOST,
             Stage.HEARD if heard else Stage.SENT,
         ) from None
-
-
-def _without_halves(escape: re.Match[bytes]) -> bytes:
-    """A model can say half of a character, and some servers write it so. No UTF-8 has it, no ledger
-    can keep it, and it could not be sent back: it becomes the sign for what cannot be shown."""
-    return escape[0] if escape[1] or escape[2] else rb"\ufffd"
 
 
 def failed(error: Any, *, heard: bool, anchor: str | None = None) -> UpstreamFailure:

@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from lockstitch.core.errors import LockstitchError
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.characters import whole_characters
 from lockstitch.dialects.reading import UNREADABLE
-from lockstitch.gateway.events import whole_characters
 
 Value = TypeVar("Value")
 

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from lockstitch.dialects.characters import whole_characters
 from lockstitch.dialects.reading import UNREADABLE
-from lockstitch.gateway.events import changed, whole_characters
+from lockstitch.gateway.events import changed
 
 CREATE: Final = "conversation.item.create"
 DELETE: Final = "conversation.item.delete"

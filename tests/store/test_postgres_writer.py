@@ -8,7 +8,7 @@ import pytest
 
 from lockstitch.core.records import Record
 from lockstitch.store.contract import Claim
-from lockstitch.store.errors import CannotWrite, ClaimLost, OutOfStep
+from lockstitch.store.errors import CannotWrite, ClaimLost, ConversationDeleted, OutOfStep
 from lockstitch.store.postgres import PostgresStore
 from tests.store.postgres_parts import (
     LONG_SECONDS,
@@ -56,7 +56,7 @@ def test_an_append_that_is_refused_fails_alone(postgres_url):
             ),
             return_exceptions=True,
         )
-        refused = {3: ClaimLost, 7: ClaimLost, 11: OutOfStep}
+        refused = {3: ClaimLost, 7: ConversationDeleted, 11: OutOfStep}
         assert kinds(results) == [refused.get(number, type(None)) for number in range(20)]
         for number, name in enumerate(names):
             assert len(await all_of(store, name)) == (number not in refused)

@@ -24,6 +24,7 @@ from tests.gateway.building import (
     gateway,
     keys,
     message,
+    next_end,
     open_files,
     output,
     provider,
@@ -279,6 +280,30 @@ def test_a_try_that_broke_before_anything_was_said_is_repeated_in_the_same_strea
             two = await gw.world.exchanges.exchange("local", "resp_2")
             assert one is not None
             assert one == two
+
+    run(main())
+
+
+def test_who_sees_the_end_of_an_answer_can_go_on_from_the_id_that_it_began_with(monkeypatch):
+    async def main():
+        async with both() as (up, gw):
+            exchanges = gw.world.exchanges
+            same = exchanges.same
+
+            async def late(*given):
+                await asyncio.sleep(0.1)
+                await same(*given)
+
+            monkeypatch.setattr(exchanges, "same", late)
+            up.then(saying(told_by("resp_1", message())[:2], then="cut"))
+            up.then(streaming("resp_2", message()))
+            ws = await gw.socket()
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            assert (await next_end(ws))["response"]["id"] == "resp_2"
+            one, two = [await exchanges.exchange("local", f"resp_{n}") for n in (1, 2)]
+            assert one is not None
+            assert one == two
+            await ws.close()
 
     run(main())
 

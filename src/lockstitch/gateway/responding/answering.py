@@ -176,8 +176,8 @@ class Answering:
         stripped = in_doubt = False
         while True:
             if not self._asked.generate and not self._ways.warms_up(upstream):
-                warm = await warmed_up(world, self._caller, found, upstream, self._stream)
-                await self._keep_first_id(warm)
+                keep, stream = self._keep_first_id, self._stream
+                await warmed_up(world, self._caller, found, upstream, stream, keep_first_id=keep)
                 self._stream.end()
                 return None
             made, at_this = made + 1, at_this + 1
@@ -335,10 +335,10 @@ class Answering:
                 world.runs.begin(tenant, response, log)
 
         def ended(recording: Recording) -> Beside | None:
-            held = found.held
-            if held is None or not recording.continues:
+            held = found.held if recording.continues else None
+            if held is None and self._first_id(recording.id) is None:
                 return None
-            return lambda: _added(held, found, recording)
+            return lambda: self._written_too(found, recording, held)
 
         recording.when_opened, recording.when_ended = opened, ended
         return recording
@@ -360,17 +360,27 @@ class Answering:
         except NotDurable as error:
             return self._unkept(error)
         self._remember(found, recording)
-        if recording.id is not None:
-            await self._keep_first_id(recording.id)
         if recording.unrecorded is not None:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
         return None
 
-    async def _keep_first_id(self, id: str) -> None:
-        """It may have begun under another id, and been tried again: that leads to it, too."""
+    async def _written_too(self, found: Prepared, recording: Recording, held: Held | None) -> None:
+        """What must be there, too, before anybody sees the end of an answer and goes on from it."""
+        if held is not None:
+            await _added(held, found, recording)
+        if recording.id is not None:
+            await self._keep_first_id(recording.id)
+
+    def _first_id(self, id: str | None) -> str | None:
+        """The id under which it began, if it was tried again and has another one now."""
         shown = body_of(self._stream.response).id if self._stream.response else None
-        if shown is not None and shown != id:
+        return shown if shown != id else None
+
+    async def _keep_first_id(self, id: str) -> None:
+        """The id under which it began leads to it, too."""
+        shown = self._first_id(id)
+        if shown is not None:
             try:
                 await self._world.exchanges.same(self._caller.tenant, shown, id)
             except StoreError as error:

@@ -5,6 +5,7 @@ It says nothing and can be gone on from; what it was asked is sent with the firs
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -27,10 +28,16 @@ _ECHOED = ("instructions", "metadata", "model", "parallel_tool_calls", "tool_cho
 
 
 async def warmed_up(
-    world: World, caller: Caller, found: Prepared, upstream: Reached, stream: Stream
-) -> str:
-    """Give a response that says nothing, and write it down: its id. Where an upstream had begun
-    with it the client is told only its end."""
+    world: World,
+    caller: Caller,
+    found: Prepared,
+    upstream: Reached,
+    stream: Stream,
+    *,
+    keep_first_id: Callable[[str], Awaitable[None]],
+) -> None:
+    """Give a response that says nothing, and write it down. Where an upstream had begun with it the
+    client is told only its end, and the id under which it began is kept, too."""
     begun = stream.shown is not Shown.NOTHING
     now = world.clock()
     response = f"{LOCAL_ID}{secrets.token_hex(16)}"
@@ -58,9 +65,9 @@ async def warmed_up(
             durable = recording.durable()
             if durable is not None:
                 await durable
+            await keep_first_id(response)
         stream.begin(200, ())
         stream.show(as_sse(type_, data), (heard,))
-    return response
 
 
 def _response(asked: Asked, id: str, created: float, status: str) -> dict[str, Any]:

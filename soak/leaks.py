@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from lockstitch.gateway.keeping.prefixes import RESPONSES_REMEMBERED
 from soak.processes import Usage
 
 RESIDENT_SLOPE_MIB_PER_MINUTE = 2.0
-"""Of each worker, after the warm-up. 2,000 turns a minute that each left 1 KB behind would be that.
-The contexts of the last 10,000 responses are remembered on purpose, some hundred bytes for each."""
+"""Of each worker, after the warm-up: 2,000 turns a minute that each left 1 KB behind."""
+FILLING_TURNS = RESPONSES_REMEMBERED
+"""Of each worker. Until then memory grows on purpose: what the last responses went on from is
+remembered."""
 _WINDOWS = 10
 """Of each only the lowest sample counts: a large answer that passes is no leak."""
 FILES_SLOPE_PER_MINUTE = 4.0
@@ -38,10 +41,21 @@ class Taken:
     seconds: float
     usage: Usage
     store_bytes: int
+    turns: int
+    """So many had ended by then."""
 
     @property
     def mib(self) -> float:
         return self.usage.resident_bytes / 2**20
+
+
+def after_warm_up(samples: Sequence[Taken], seconds: float, workers: int) -> list[Taken]:
+    """Those of which a slope says something: after so long, and when what is kept on purpose is
+    full, if the run is long enough for that."""
+    warm = [one for one in samples if one.seconds >= seconds]
+    full = [one for one in warm if one.turns >= FILLING_TURNS * workers]
+    enough = bool(full) and full[-1].seconds - full[0].seconds >= 60 * SHORTEST_MINUTES
+    return full if enough else warm
 
 
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:

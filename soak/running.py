@@ -153,7 +153,7 @@ async def _soaked(soak: Soak, sample: Sample) -> None:
         async with _alongside(soak.storm.rage()):
             await _waited(soak, 60 * options.minutes)
         warm = min(WARM_UP_SECONDS, WARM_UP_SHARE * 60 * options.minutes)
-        measured = [one for one in soak.samples if one.seconds >= warm]
+        measured = leaks.after_warm_up(soak.samples, warm, options.workers)
         await soak.storm.calm()
         await _all_answered(everybody, findings)
         soak.metrics = await soak.gateway.metrics(soak.session)
@@ -209,7 +209,7 @@ async def _watch(soak: Soak) -> None:
     while True:
         usage = soak.gateway.child.usage()
         size = await soak.kept.size()
-        soak.samples.append(Taken(soak.seconds, usage, size))
+        soak.samples.append(Taken(soak.seconds, usage, size, soak.findings.counts["turns"]))
         await soak.storm.look()
         if soak.seconds >= next_line:
             next_line += PROGRESS_SECONDS

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from lockstitch.dialects.characters import whole_characters
+from lockstitch.dialects.characters import read_whole, whole_characters
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.sse import LARGEST_EVENT_BYTES, EventTooLarge
 
@@ -439,10 +439,7 @@ _decode_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 def fields_of(data: bytes | Raw) -> dict[str, Raw]:
     """The fields of a JSON object, each value as it came, but for halves of characters
     (`whole_characters`). Raises what is `UNREADABLE`."""
-    try:
-        return _decode_fields(data)
-    except UNREADABLE:
-        return _decode_fields(whole_characters(bytes(data)))
+    return read_whole(_decode_fields, bytes(data))
 
 
 def without_stream_id(data: bytes) -> bytes:
@@ -484,15 +481,7 @@ _bodies = msgspec.json.Decoder(Body)
 
 def body_of(response: Raw | bytes) -> Body:
     """What is read of a response; nothing, where it is none."""
-    data = bytes(response) or b"{}"
     try:
-        return _bodies.decode(data)
-    except UNREADABLE:
-        return _body_again(data)
-
-
-def _body_again(data: bytes) -> Body:
-    try:
-        return _bodies.decode(whole_characters(data))
+        return read_whole(_bodies.decode, bytes(response) or b"{}")
     except UNREADABLE:
         return Body()

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from lockstitch.dialects.characters import whole_characters
+from lockstitch.dialects.characters import read_whole
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.realtime.errors import ConnectionLost
 from lockstitch.realtime.limits import CLOSE_SECONDS
@@ -49,17 +49,10 @@ def event_of(received: Mapping[str, Any] | str | bytes) -> Event:
     if isinstance(received, Mapping):
         return dict(received)
     try:
-        event = _decoded(received)
+        data = received if isinstance(received, bytes) else received.encode()
+        event = read_whole(msgspec.json.decode, data)
     except UNREADABLE as error:
         raise ConnectionLost(f"The server sent what is no JSON: {error}.") from None
     if not isinstance(event, dict):
         raise ConnectionLost(f"The server sent what is no event: {received!r:.80}.")
     return event
-
-
-def _decoded(received: str | bytes) -> object:
-    try:
-        return msgspec.json.decode(received)
-    except UNREADABLE:
-        data = received if isinstance(received, bytes) else received.encode()
-        return msgspec.json.decode(whole_characters(data))

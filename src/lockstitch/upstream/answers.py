@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from lockstitch.dialects.characters import whole_characters
+from lockstitch.dialects.characters import read_whole
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.upstream.contract import Fate, Heard, UpstreamFailure
 from lockstitch.upstream.failures import Stage, failure_of_ours, failure_said
@@ -42,11 +42,7 @@ class Answer(Protocol):
 def read(decoder: msgspec.json.Decoder[Read], data: bytes, *, heard: bool) -> Read:
     """One event. What cannot be read was said all the same, so nobody knows what it was."""
     try:
-        return decoder.decode(data)
-    except UNREADABLE:
-        pass
-    try:
-        return decoder.decode(whole_characters(data))
+        return read_whole(decoder.decode, data)
     except UNREADABLE as error:
         shown = data[:_SHOWN_BYTES].decode("utf-8", "replace")
         raise failure_of_ours(

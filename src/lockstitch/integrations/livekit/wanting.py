@@ -141,8 +141,9 @@ def _is_place(reading: Reading, wanted: Wanted) -> bool:
     if reading.kind == "message":
         return not reading.fields[-1]
     _, call_id, *_ = reading.fields
-    outputs = [one for one in wanted.readings if one.kind == "function_call_output"]
-    return not any(output.fields[1] == call_id for output in outputs)
+    return not any(
+        one.kind == "function_call_output" and one.fields[1] == call_id for one in wanted.readings
+    )
 
 
 def _wire(

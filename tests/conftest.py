@@ -16,3 +16,12 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("default")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes that are no text by their argument: they may differ from one process to the next.
+
+    Compressed ones have the time in them, for example, and pytest-xdist runs nothing at all if two
+    workers have collected tests of different names.
+    """
+    return argname if isinstance(val, bytes) and not val.isascii() else None

@@ -165,7 +165,9 @@ def test_a_packed_body_is_unpacked_and_none_of_its_chunks_can_be_handed_on(piece
     assert answer.whole
 
 
-@pytest.mark.parametrize("body", [b"{}", gzip.compress(b"hello")[:-3]])
+@pytest.mark.parametrize(
+    "body", [b"{}", gzip.compress(b"hello")[:-3]], ids=["not packed", "broken off"]
+)
 def test_a_packed_body_that_cannot_be_unpacked_to_its_end_is_bad(body):
     head = b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body)
     with pytest.raises(BadAnswer, match="packed"):

@@ -20,7 +20,17 @@ from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.store import open_store
 from lockstitch.store.memory import MemoryStore
 from tests.cli.commands import lockstitch
-from tests.gateway.building import both, call, encoded, message, output, run, streaming, user
+from tests.gateway.building import (
+    both,
+    call,
+    encoded,
+    message,
+    output,
+    run,
+    streaming,
+    tried_again,
+    user,
+)
 from tests.generated import examples
 
 URL = "sqlite:///journal.db"
@@ -168,7 +178,7 @@ def test_where_not_all_is_known_an_output_is_taken_to_have_its_call(before):
 
 def test_an_exchange_under_two_ids_is_one():
     async def shown(store):
-        await Exchanges(store).same("t/1", "resp_shown", "resp_1")
+        await tried_again(Exchanges(store), "t/1", "resp_shown", "resp_1")
 
     assert (
         found(

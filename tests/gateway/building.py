@@ -19,6 +19,9 @@ from aiohttp import WSMsgType, web
 
 from lockstitch.gateway.access.keys import hash_of
 from lockstitch.gateway.config.model import Config, Key, Limits, Upstream
+from lockstitch.gateway.keeping.journal import Exchanges
+from lockstitch.gateway.keeping.notes import AskedNote
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.server import Gateway
 from lockstitch.store.contract import Claim, Found
 from lockstitch.store.errors import CannotWrite
@@ -391,6 +394,15 @@ class Faulty(MemoryStore):
         await self._called("delete", conversation)
         self.claimed.pop(conversation, None)
         return await super().delete(conversation)
+
+
+async def tried_again(exchanges: Exchanges, tenant: str, shown: str, response: str) -> None:
+    """A response that was shown under one id broke off, and was answered as another."""
+    recording = Recording(exchanges, tenant, AskedNote(upstream="up"), [])
+    recording.opened(shown)
+    recording.cut(held=True)
+    await recording.lead_to(response)
+    await recording.close()
 
 
 # --- a gateway ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from openai.types.responses import Response
 
-from lockstitch.core.facts import Ending
+from lockstitch.core.facts import Ending, ItemCompleted
 from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.finishing import finished
@@ -124,9 +124,11 @@ def test_a_response_is_one_to_the_official_client(kept: Kept, under_way: bool) -
     told = json.loads(telling.response(kept, "resp_9", under_way=under_way))
     assert told["id"] == "resp_9"
     assert told["object"] == "response"
-    assert told["output"] == [json.loads(item) for item in kept.said]
-    runs = under_way and kept.ending is None
+    runs = under_way and not kept.end_known
     assert (told["status"] == "in_progress") == runs
+    tried_again = runs and kept.ending is Ending.CUT
+    said = [] if tried_again else [json.loads(item) for item in kept.said]
+    assert told["output"] == said
     if told["status"] == "failed":
         assert told["error"] is not None
     known = Response.model_construct(**told)
@@ -227,6 +229,25 @@ def test_an_end_is_written_down_once_and_only_if_it_is_one() -> None:
     assert finished(one, b"<html>") == []
     ended = msgspec.structs.replace(one, ending=Ending.COMPLETED)
     assert finished(ended, json.dumps(done).encode()) == []
+
+
+def test_nothing_is_missing_behind_items_that_came_before_their_turn() -> None:
+    first, second, third = [
+        {"type": "message", "id": f"msg_{n}", "role": "assistant", "content": []} for n in range(3)
+    ]
+    done = {"id": "resp_1", "status": "completed", "output": [first, second, third]}
+
+    def found(*said: dict[str, Any]) -> list[Any]:
+        one = kept(said=[json.dumps(item).encode() for item in said], request=5)
+        facts = finished(one, json.dumps(done).encode())
+        return [json.loads(fact.item) for fact in facts if isinstance(fact, ItemCompleted)]
+
+    assert found(first) == [second, third]
+    assert found(second) == [first, third]
+    assert found(third, first) == [second]
+    # An item that has another id in the end, or none, is the one in its place.
+    assert found(first | {"id": "other"}) == [second, third]
+    assert found({name: first[name] for name in first if name != "id"}, second) == [third]
 
 
 def test_an_end_that_was_lost_and_is_found_follows_the_cut() -> None:

@@ -11,6 +11,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from lockstitch.gateway.keeping.chains import Chain
+from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.showing.runs import Runs
 from tests.gateway.building import (
     NOT_FOUND,
@@ -288,13 +289,13 @@ def test_who_sees_the_end_of_an_answer_can_go_on_from_the_id_that_it_began_with(
     async def main():
         async with both() as (up, gw):
             exchanges = gw.world.exchanges
-            same = exchanges.same
+            lead_to = Recording.lead_to
 
             async def late(*given):
                 await asyncio.sleep(0.1)
-                await same(*given)
+                await lead_to(*given)
 
-            monkeypatch.setattr(exchanges, "same", late)
+            monkeypatch.setattr(Recording, "lead_to", late)
             up.then(saying(told_by("resp_1", message())[:2], then="cut"))
             up.then(streaming("resp_2", message()))
             ws = await gw.socket()

@@ -8,7 +8,6 @@ import json
 import socket
 
 import aiohttp
-import openai
 import pytest
 from aiohttp import web
 from msgspec import structs
@@ -154,7 +153,7 @@ def test_a_response_that_was_tried_again_has_the_id_that_was_shown(emulator):
         made, body = await ask(emulator.base_url)
         async with serving(at(emulator)) as served:
             await keep(served.world, body)
-            await served.world.exchanges.same("anna", "resp_shown", made["id"])
+            await building.tried_again(served.world.exchanges, "anna", "resp_shown", made["id"])
             client = served.client().responses
             found = await client.retrieve("resp_shown")
             assert found.to_dict() == made | {"id": "resp_shown"}
@@ -418,25 +417,6 @@ def test_the_end_of_a_response_that_nobody_heard_is_written_down(emulator):
             again = await client.retrieve(made["id"])
             assert again.to_dict()["output"] == seen.to_dict()["output"]
             assert (await client.cancel(made["id"])).status == "completed"
-
-    run(play())
-
-
-def test_nothing_is_written_down_of_one_that_is_heard_here(emulator):
-    async def play():
-        made, _ = await ask(emulator.base_url)
-        async with serving(at(emulator)) as served:
-            await keep(served.world, raw(made | {"status": "queued"}))
-            served.world.runs.begin("anna", made["id"], Log())
-            assert (await served.client().responses.retrieve(made["id"])).status == "completed"
-            kept = await served.world.exchanges.exchange("anna", made["id"])
-            assert kept.ending is None
-            served.world.runs.end("anna", made["id"])
-            # Nor while another process is at it.
-            async with await served.world.exchanges.reopened("anna", made["id"]):
-                assert (await served.client().responses.retrieve(made["id"])).status == "completed"
-            kept = await served.world.exchanges.exchange("anna", made["id"])
-            assert kept.ending is None
 
     run(play())
 
@@ -896,32 +876,6 @@ def test_a_stream_ends_well_when_the_journal_goes_away(emulator):
             events = read_events((await reading)[1])
             assert [event["type"] for event in events] == ["a", "a", "response.failed"]
             assert events[-1]["sequence_number"] == 2
-
-    run(play())
-
-
-def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
-    async def play():
-        made, body = await ask(emulator.base_url)
-        odd = json.loads(body)
-        async with serving(at(emulator)) as served:
-            await keep(served.world, raw(odd | {"status": "queued"}))
-            append = served.world.store.append
-
-            async def failing(claim, after, records, **how):
-                from lockstitch.store.errors import CannotWrite
-
-                raise CannotWrite("The disk is full.")
-
-            served.world.store.append = failing
-            with pytest.raises(openai.InternalServerError, match="journal"):
-                await served.client().responses.retrieve(made["id"])
-            assert any("not written down" in note for note in served.callers[-1].notes)
-            served.world.store.append = append
-            found = await served.client().responses.retrieve(made["id"])
-            assert found.status == "completed"
-            kept = await served.world.exchanges.exchange("anna", made["id"])
-            assert kept.ending is Ending.COMPLETED
 
     run(play())
 

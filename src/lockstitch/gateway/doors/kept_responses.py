@@ -3,8 +3,9 @@ how it ended."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Final
+from enum import Enum, auto
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
@@ -15,13 +16,12 @@ from lockstitch.gateway.keeping.conversations import facts_of
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.exchanges import kept as kept_in
 from lockstitch.gateway.keeping.finishing import NOTHING_HEARD, finished
+from lockstitch.gateway.keeping.journal import PATIENCE_SECONDS
+from lockstitch.gateway.keeping.recording import TOGETHER_SECONDS
 from lockstitch.gateway.lines import Asking
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import ConversationBusy
-
-PATIENCE_SECONDS: Final = 1.0
-"""For somebody who only looks whether a response is heard to let go of it."""
 
 
 def keeper(world: World, caller: Caller, kept: Kept) -> Reached | None:
@@ -55,6 +55,31 @@ def asking_for(
     )
 
 
+async def known(world: World, tenant: str, response: str) -> Kept | None:
+    """The exchange of a response, if the tenant has one. One that is heard here and has only just
+    begun is about to be written down."""
+    tries = round(PATIENCE_SECONDS / TOGETHER_SECONDS)
+    for _ in range(tries):
+        kept = await world.exchanges.exchange(tenant, response)
+        if kept is not None or not world.runs.is_running(tenant, response):
+            return kept
+        await asyncio.sleep(TOGETHER_SECONDS)
+    return None
+
+
+class Shows(Enum):
+    """What a client may see of a response that its upstream shows as ended."""
+
+    AS_IT_CAME = auto()
+    """The end is in the journal, or the response has none yet."""
+    UNDER_WAY = auto()
+    """It is still heard by somebody, who has not come to its end, and writes that down."""
+    ANOTHER = auto()
+    """It broke off for whoever heard it, and was tried again: that is what its id leads to."""
+    NOTHING = auto()
+    """The journal failed."""
+
+
 async def is_heard(world: World, tenant: str, response: str) -> bool:
     """Does anybody hear this response now: here, or in another process? Who does holds the claim on
     its exchange."""
@@ -76,29 +101,33 @@ async def write_end(
     *,
     last: int | None = None,
     numbers: Mapping[bytes, int] = NOTHING_HEARD,
-) -> bool:
-    """Write down how a response ended, if an upstream shows it and nobody has. False, if the
-    journal failed: then it must not be shown as ended. What is no item, or is being written by
-    somebody else, is none of that."""
+) -> Shows:
+    """Write down how a response ended, if an upstream shows it and nobody has; may the client see
+    it then? What is no item cannot be kept, and passes all the same."""
     tenant = caller.tenant
-    if world.runs.is_running(tenant, kept.id):
-        return True
     try:
         if not finished(kept, response):
-            return True
-        reopened = await world.exchanges.reopened(tenant, kept.id, wait=PATIENCE_SECONDS)
+            return Shows.AS_IT_CAME
+        try:
+            reopened = await world.exchanges.reopened(tenant, kept.id, wait=PATIENCE_SECONDS)
+        except ConversationBusy:
+            # Whoever hears it writes down how it ends for them, or that it was tried again.
+            now = await world.exchanges.exchange(tenant, kept.id)
+            if now is not None and now.id != kept.id:
+                return Shows.ANOTHER
+            return Shows.AS_IT_CAME if now is None or now.end_known else Shows.UNDER_WAY
         async with reopened as journal:
-            now = kept_in(facts_of(journal))
-            if isinstance(now, Kept):
-                facts = finished(now, response, last=last, numbers=numbers)
+            one = kept_in(facts_of(journal))
+            if isinstance(one, str):
+                return Shows.ANOTHER
+            if one is not None:
+                facts = finished(one, response, last=last, numbers=numbers)
                 if facts:
                     await journal.append(*facts)
-    except ConversationBusy:
-        pass  # somebody is at it
     except (IllegalFact, NotAnItem) as error:
         caller.note(f"the end of {kept.id} cannot be kept: {error}")
     except LockstitchError as error:
         # Whoever asks next writes it down.
         caller.note(f"the end of {kept.id} was not written down: {error}")
-        return False
-    return True
+        return Shows.NOTHING
+    return Shows.AS_IT_CAME

@@ -1,16 +1,21 @@
 """A stream of a response that an upstream keeps, asked for again, on its way to a reader.
 
-Whole events pass. The event that ends the response is held back: whoever asked shows it when it
-is written down how the response ended."""
+Whole events pass, up to the first call that the journal does not have. That, all behind it, and the
+event that ends the response are held back: whoever asked shows them when it is written down how the
+response ended."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Self
+from collections.abc import Sequence
 
+from lockstitch.core.errors import NotAnItem
+from lockstitch.dialects.reading import UNREADABLE
+from lockstitch.gateway.deciding.listing import id_of
 from lockstitch.gateway.doors.reading import Newer, Reader
 from lockstitch.gateway.events import ERROR, ITEM_DONE, TERMINAL, Heard, Splitter
+from lockstitch.gateway.keeping.exchanges import is_call
 from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, is_event_stream
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.upstream.sse import EventTooLarge
@@ -19,14 +24,21 @@ from lockstitch.upstream.sse import EventTooLarge
 class Resumed:
     """One such stream. It is the `Hearing` of its line."""
 
-    def __init__(self, newer: Newer) -> None:
+    def __init__(self, newer: Newer, kept: Sequence[bytes], *, most_held_bytes: int) -> None:
+        """``kept`` are the items that the journal has."""
+        self.held: list[bytes] = []
+        """The blocks that wait for the end."""
         self.last: Heard | None = None
         """The event that ended the response, once it was heard."""
         self.whole = False
-        """Did the upstream end the stream, rather than break it off?"""
+        """Is there no use in asking for the rest? The upstream ended the stream, rather than break
+        it off; or more would have to be held than may be."""
         self.numbers: dict[bytes, int] = {}
         """The sequence numbers of the items that were heard."""
         self._newer = newer
+        self._kept = {id_of(item) for item in kept} - {None}
+        self._holds = False
+        self._room = most_held_bytes
         self._is_stream: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._splitter = Splitter()
         self._blocks: deque[bytes] = deque()
@@ -34,19 +46,16 @@ class Resumed:
         self._news = asyncio.Event()
         self._line: Line | None = None
 
-    @classmethod
-    async def ask(cls, upstream: Reached, asking: Asking, newer: Newer) -> Self | None:
-        """The stream; None if there is none to be had. Raises `LineFailure` if none began."""
-        resumed = cls(newer)
-        resumed._line = await upstream.ask(asking, resumed)
+    async def ask(self, upstream: Reached, asking: Asking) -> bool:
+        """Is there such a stream? Raises `LineFailure` if nothing began."""
+        self._line = await upstream.ask(asking, self)
+        is_stream = False
         try:
-            if await resumed._is_stream:
-                return resumed
-        except BaseException:
-            resumed._line.leave()
-            raise
-        resumed._line.leave()
-        return None
+            is_stream = await self._is_stream
+        finally:
+            if not is_stream:
+                self._line.leave()
+        return is_stream
 
     async def write_to(self, reader: Reader) -> None:
         """Write what comes, until the stream is over, well or not. Raises `ClientGone`."""
@@ -82,17 +91,24 @@ class Resumed:
         except EventTooLarge:
             self._end()
             return
+        free = 0 if self._holds else len(block)
         for heard in events:
             event = heard.event
-            if event.type == ITEM_DONE and isinstance(event.sequence_number, int):
-                self.numbers[bytes(event.item)] = event.sequence_number
+            if event.type == ITEM_DONE:
+                item = bytes(event.item)
+                if isinstance(event.sequence_number, int):
+                    self.numbers[item] = event.sequence_number
+                if not self._holds and self._must_be_kept(item):
+                    self._holds = True
+                    free = heard.start
             elif event.type in TERMINAL or event.type == ERROR:
                 self.last = heard
                 block = block[: heard.start]
                 self._over = True
                 break
-        if block:
-            self._blocks.append(block)
+        if block[:free]:
+            self._blocks.append(block[:free])
+        self._hold(block[free:])
         self._news.set()
 
     def ended(self) -> None:
@@ -103,6 +119,22 @@ class Resumed:
         if not self._is_stream.done():
             self._is_stream.set_exception(failure)
         self._end()
+
+    def _must_be_kept(self, item: bytes) -> bool:
+        """Is it a call that the journal does not have? A client may run it at once."""
+        try:
+            return is_call(item) and id_of(item) not in self._kept
+        except (NotAnItem, *UNREADABLE):
+            return False  # nothing is promised of what is no item
+
+    def _hold(self, block: bytes) -> None:
+        if block:
+            self.held.append(block)
+            self._room -= len(block)
+            if self._room < 0:
+                self.last, self.whole = None, True
+                self.held.clear()
+                self._end()
 
     def _begin(self, is_stream: bool) -> None:
         if not self._is_stream.done():

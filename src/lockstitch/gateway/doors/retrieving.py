@@ -19,9 +19,11 @@ from lockstitch.gateway.deciding.refusals import (
     unreachable,
 )
 from lockstitch.gateway.doors.kept_responses import (
+    Shows,
     asking_for,
     is_heard,
     keeper,
+    known,
     path_of,
     write_end,
 )
@@ -32,7 +34,7 @@ from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import LineFailure
-from lockstitch.gateway.responding.passing import Whole, fetched, refused, told, told_json
+from lockstitch.gateway.responding.passing import JSON, Whole, fetched, refused, told, told_json
 from lockstitch.gateway.showing.streams import Log
 from lockstitch.gateway.world import Caller, World
 
@@ -44,7 +46,7 @@ async def retrieve(
     query = request.query
     streams = flag("stream", query.get("stream"))
     after = whole_number("starting_after", query.get("starting_after"), -1)
-    kept = await world.exchanges.exchange(caller.tenant, response)
+    kept = await known(world, caller.tenant, response)
     if streams:
         again = StreamAgain(world, caller, request, shown=response, after=after)
         log = _log(world, caller.tenant, response, kept)
@@ -67,7 +69,7 @@ async def delete(
 ) -> web.StreamResponse:
     """`DELETE /v1/responses/{id}`: at its upstream, and in the journal."""
     tenant = caller.tenant
-    kept = await world.exchanges.exchange(tenant, response)
+    kept = await known(world, tenant, response)
     if kept is None:
         return await _unknown(world, caller, request, response)
     upstream = keeper(world, caller, kept)
@@ -91,7 +93,7 @@ async def cancel(
     world: World, caller: Caller, request: web.BaseRequest, response: str
 ) -> web.StreamResponse:
     """`POST /v1/responses/{id}/cancel`: for responses in the background."""
-    kept = await world.exchanges.exchange(caller.tenant, response)
+    kept = await known(world, caller.tenant, response)
     if kept is None:
         return await _unknown(world, caller, request, response)
     whole = await _asked(world, caller, request, kept, "/cancel", changes=True)
@@ -118,7 +120,7 @@ async def input_items(
 ) -> web.StreamResponse:
     """`GET /v1/responses/{id}/input_items`: all that the response saw."""
     asked = paging(request.query)
-    kept = await world.exchanges.exchange(caller.tenant, response)
+    kept = await known(world, caller.tenant, response)
     if kept is None:
         return await _unknown(world, caller, request, response)
     whole = await _asked(world, caller, request, kept, "/input_items")
@@ -180,8 +182,12 @@ async def _asked(
         caller.note(f"{upstream.name} said {whole.status}: told from the journal")
         return None
     if whole.status == 200 and below != "/input_items":
-        written = await write_end(world, caller, kept, whole.body)
-        return whole if written else journal_unavailable(asked=True)
+        shows = await write_end(world, caller, kept, whole.body)
+        if shows is Shows.NOTHING:
+            return journal_unavailable(asked=True)
+        if shows is not Shows.AS_IT_CAME:
+            caller.note("not all of it is heard: told as under way")
+            return Whole(200, JSON, telling.response(kept, kept.id, under_way=True))
     return whole
 
 
@@ -218,8 +224,8 @@ def _restored(whole: Whole, kept: Kept, shown: str) -> Whole:
 
 async def _told(world: World, caller: Caller, kept: Kept, shown: str) -> web.Response:
     """The response as the journal has it."""
-    under_way = kept.ending is None and await is_heard(world, caller.tenant, kept.id)
-    if kept.ending is None and not under_way:
+    under_way = not kept.end_known and await is_heard(world, caller.tenant, kept.id)
+    if not kept.end_known and not under_way:
         # It may have come to its end in between.
         kept = await world.exchanges.exchange(caller.tenant, shown) or kept
     return told_json(caller, telling.response(kept, shown, under_way=under_way))

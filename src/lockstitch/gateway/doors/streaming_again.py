@@ -7,11 +7,13 @@ stream ends well."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
 
 from lockstitch.gateway.doors.kept_responses import (
+    Shows,
     asking_for,
     is_heard,
     keeper,
@@ -27,7 +29,7 @@ from lockstitch.gateway.doors.reading import (
 )
 from lockstitch.gateway.doors.resuming import Resumed
 from lockstitch.gateway.doors.unknown import NOT_FOUND
-from lockstitch.gateway.events import as_sse, body_of, with_response
+from lockstitch.gateway.events import Heard, as_sse, body_of, with_response
 from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
@@ -59,6 +61,8 @@ class StreamAgain:
         self._request = request
         self._shown = shown
         self._newer = Newer(after)
+        self._told_of: str | None = None
+        """The response whose events the client got, if an upstream told them."""
         self._reader: Reader | None = None
         self._clock = asyncio.get_running_loop().time
         self._give_up = self._clock() + world.config.limits.unattended_seconds
@@ -100,22 +104,27 @@ class StreamAgain:
         """Write the upstream's stream, asked for again where it breaks; was that its end?"""
         self._caller.upstream = upstream.name
         numbers: dict[bytes, int] = {}
+        most = self._world.config.limits.unread_bytes
         for _ in range(1 + upstream.told.retries):
+            resumed = Resumed(self._newer, kept.said, most_held_bytes=most)
             try:
-                resumed = await Resumed.ask(upstream, self._asking(upstream, kept), self._newer)
+                is_stream = await resumed.ask(upstream, self._asking(upstream, kept))
             except LineFailure as failure:
                 self._caller.note_failure(upstream.name, failure)
                 continue
-            if resumed is None:
+            if not is_stream:
                 break
+            before = self._newer.number
             await resumed.write_to(await self._begun())
             numbers |= resumed.numbers
+            if self._newer.number > before:
+                self._told_of = kept.id
             if resumed.last is not None:
-                return await self._write_last(kept, resumed, numbers)
+                return await self._write_last(kept, resumed, resumed.last, numbers)
             if resumed.whole:
                 break
         if not kept.end_known:
-            await self._await_end(upstream, kept)
+            await self._await_end(upstream, kept, numbers)
         return False
 
     def _asking(self, upstream: Reached, kept: Kept) -> Asking:
@@ -125,23 +134,43 @@ class StreamAgain:
         target = path_of(kept.id)
         return asking_for(self._request, self._caller, upstream, target, **changed)
 
-    async def _write_last(self, kept: Kept, resumed: Resumed, numbers: dict[bytes, int]) -> bool:
-        """Show the end, once it is written down; False if it cannot be."""
-        assert resumed.last is not None
-        event = resumed.last.event
+    async def _write_last(
+        self, kept: Kept, resumed: Resumed, last: Heard, numbers: dict[bytes, int]
+    ) -> bool:
+        """Show the end, and what waits for it, once it is written down; False if it cannot be."""
+        event = last.event
         number = event.sequence_number if isinstance(event.sequence_number, int) else None
-        response = bytes(event.response)
-        if not await write_end(
-            self._world, self._caller, kept, response, last=number, numbers=numbers
-        ):
+        if not await self._written(kept, bytes(event.response), number, numbers):
             return False
+        reader = await self._begun()
+        for block in resumed.held:
+            part = self._newer.of(block)
+            if part:
+                await reader.write(part)
         if number is None or number > self._newer.number:
-            reader = await self._begun()
-            data = with_response(resumed.last.data, kept.asked.asked_for())
+            data = with_response(last.data, kept.asked.asked_for())
             await reader.write(as_sse(event.type, data))
         return True
 
-    async def _await_end(self, upstream: Reached, kept: Kept) -> None:
+    async def _written(
+        self,
+        kept: Kept,
+        response: bytes,
+        number: int | None,
+        numbers: Mapping[bytes, int],
+    ) -> bool:
+        """Is the end written down, once nobody else hears the response?"""
+        while True:
+            shows = await write_end(
+                self._world, self._caller, kept, response, last=number, numbers=numbers
+            )
+            if shows is not Shows.UNDER_WAY:
+                return shows is Shows.AS_IT_CAME
+            if self._clock() > self._give_up:
+                return False
+            await self._pause()
+
+    async def _await_end(self, upstream: Reached, kept: Kept, numbers: Mapping[bytes, int]) -> None:
         """Wait for the end of a response whose upstream does not stream it. Raises `LineFailure`
         where nobody can tell and the client has seen nothing."""
         asking = Asking(
@@ -160,7 +189,7 @@ class StreamAgain:
             if whole.status == NOT_FOUND:
                 return
             if body_of(whole.body).status in ENDING_OF_STATUS:
-                await write_end(self._world, self._caller, kept, whole.body)
+                await self._written(kept, whole.body, None, numbers)
                 return
             await self._pause()
 
@@ -175,7 +204,7 @@ class StreamAgain:
         except StoreError as error:
             self._caller.note(f"journal: {error}")
             kept = None
-        if kept is None:
+        if kept is None or self._told_of not in (None, kept.id):
             await reader.write(telling.unknown_end(self._shown, after))
             return
         for block in telling.events(kept, self._shown, after):
@@ -185,7 +214,7 @@ class StreamAgain:
         """Wait until nobody hears the response any more; what the journal has of it then."""
         while True:
             kept = await self._kept()
-            if kept is None or kept.ending is not None or self._clock() > self._give_up:
+            if kept is None or kept.end_known or self._clock() > self._give_up:
                 return kept
             if not await is_heard(self._world, self._caller.tenant, kept.id):
                 return await self._kept()  # it may have ended in between

@@ -92,6 +92,11 @@ def ended(request: Seq, ending: Ending, note: AnsweredNote) -> list[AnyFact]:
     ]
 
 
+def same_as(response: str) -> Noted:
+    """The fact that an answer which broke off was tried again, and came as this one."""
+    return Noted(kind=SAME_AS, note=response.encode())
+
+
 class OpenCall(Struct, frozen=True):
     """A call that waits for an output from outside."""
 

@@ -56,7 +56,14 @@ def finished(
 
 
 def _unsaid(said: Sequence[bytes], output: Sequence[bytes]) -> list[bytes]:
-    """The items that are not written down yet. What was heard is the beginning of the output, in
-    its order; an item with an id is known by that, too."""
-    known = {id_of(item) for item in said} - {None}
-    return [item for item in output[len(said) :] if id_of(item) not in known]
+    """The items that are not written down yet. One that was heard has the id of one that is listed;
+    where none has it (some servers give another one in the end, or none) it is the one in its
+    place."""
+    ids = [id_of(item) for item in output]
+    heard = [id_of(item) for item in said]
+    in_place = {at for at, named in enumerate(heard) if named is None or named not in ids}
+    return [
+        item
+        for at, item in enumerate(output)
+        if at not in in_place and (ids[at] is None or ids[at] not in heard)
+    ]

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from lockstitch.core import records
-from lockstitch.core.facts import AnchorAdopted, AnyFact, ItemAdded, ItemCompleted, Mode, Noted
+from lockstitch.core.facts import AnyFact, ItemAdded, ItemCompleted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
 from lockstitch.dialects.base import Wire
@@ -22,12 +22,14 @@ from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import READINGS, decoded
 from lockstitch.gateway.keeping.chains import ChainUnknown
 from lockstitch.gateway.keeping.exchanges import Kept, kept
-from lockstitch.gateway.keeping.notes import SAME_AS
 from lockstitch.store.contract import Found, Store
 from lockstitch.store.errors import ConversationBusy
 from lockstitch.store.journal import Journal
 
 PREFIX: Final = "gateway"
+
+PATIENCE_SECONDS: Final = 1.0
+"""For somebody who only looks whether a response is heard to let go of it."""
 
 LONGEST_ID_CHARACTERS: Final = 256
 """Ids come from outside. Providers' are well below; a longer one is nobody's."""
@@ -69,7 +71,7 @@ class Exchanges:
         self._forget(name)
         journal = await Journal.begin(self.store, name, facts, last=last)
         if journal is None:
-            async with await Journal.open(self.store, name):
+            async with await Journal.open(self.store, name, wait=PATIENCE_SECONDS):
                 await self.store.delete(name)
             journal = await Journal.begin(self.store, name, facts, last=last)
         if journal is None:
@@ -81,13 +83,6 @@ class Exchanges:
         name = name_of(tenant, response)
         self._forget(name)
         return await Journal.open(self.store, name, wait=wait)
-
-    async def same(self, tenant: str, shown: str, response: str) -> None:
-        """What was shown as one response was answered as another: keep it under both ids."""
-        # It can be found by the id that was shown, so that nobody else takes it for theirs.
-        shown_as = AnchorAdopted(mode=Mode.CHAIN, anchor=shown)
-        same_as = Noted(kind=SAME_AS, note=response.encode())
-        await self.begun(tenant, shown, (shown_as, same_as), last=True)
 
     async def exchange(self, tenant: str, response: str) -> Kept | None:
         """The exchange that gave this response; None if this tenant has none."""

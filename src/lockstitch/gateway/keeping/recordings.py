@@ -19,6 +19,7 @@ from lockstitch.gateway.keeping.exchanges import (
     begun,
     ended,
     is_call,
+    same_as,
     without_output,
 )
 from lockstitch.gateway.keeping.journal import Exchanges
@@ -115,11 +116,24 @@ class Recording:
             self._say(self._order.rest([bytes(item) for item in body.output or ()]))
             self._end(ending, f"response.{body.status}", None, Raw(response))
 
-    def cut(self) -> None:
-        """Nothing more of the answer will be heard."""
+    def cut(self, *, held: bool = False) -> None:
+        """Nothing more of the answer will be heard. ``held``: another try may follow, and until it
+        is known what it leads to nobody else may write here how this one ended."""
         if self._recorder is not None and self.ending is None:
             self._say(self._order.rest())
-            self._end(Ending.CUT, "", None, Raw(b""))
+            self._end(Ending.CUT, "", None, Raw(b""), held=held)
+
+    async def lead_to(self, response: str) -> None:
+        """The next try was answered as this response: whoever asks for this one finds that. Raises
+        `NotDurable`."""
+        if self._recorder is not None:
+            self._recorder.record([same_as(response)], last=True)
+            await self._recorder.durable()
+
+    def let_go(self) -> None:
+        """It led nowhere: others may write here again."""
+        if self._recorder is not None:
+            self._recorder.record((), last=True)
 
     def left(self) -> None:
         """The answer goes on without us; who asks for it later may write down its end."""
@@ -177,7 +191,9 @@ class Recording:
             for future in later:
                 _follow(self._recorder.durable(), future)
 
-    def _end(self, ending: Ending, type: str, number: int | None, response: Raw) -> None:
+    def _end(
+        self, ending: Ending, type: str, number: int | None, response: Raw, *, held: bool = False
+    ) -> None:
         assert self._recorder is not None
         self.ending = ending
         without = without_output(bytes(response), brief=self._brief)
@@ -187,7 +203,7 @@ class Recording:
             ended_by=type,
             response=Raw(without),
         )
-        self._recorder.record(ended(self._request, ending, note), last=True)
+        self._recorder.record(ended(self._request, ending, note), last=not held)
         if self.when_ended is not None:
             self._beside = self.when_ended(self)
         self.when_opened = self.when_ended = None  # they hold whoever asked

@@ -110,6 +110,9 @@ class Answering:
         self._sent = False
         """An upstream may have it."""
         self._over = False
+        self._first: Recording | None = None
+        """The try under whose id the answer began, if it broke off. It is held until it is known
+        what that id leads to."""
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
 
@@ -139,6 +142,7 @@ class Answering:
         """The answer, if it is not in the stream. What is raised was raised before that began."""
         try:
             async with AsyncExitStack() as stack:
+                stack.push_async_callback(self._let_go_of_first)
                 await self._world.try_journal()
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
@@ -193,7 +197,7 @@ class Answering:
             if self._asked.background:
                 attempt.recording.left()  # it goes on, heard or not
             else:
-                attempt.recording.cut()
+                self._cut(attempt.recording)
             await attempt.recording.close()
             failure = failure_of(outcome)
             if isinstance(failure, LineFailure):
@@ -330,13 +334,16 @@ class Answering:
         log = self._stream.log
 
         def opened(response: str) -> None:
+            if self._first is not None and self._first.id == response:
+                self._first.let_go()  # an upstream that gives an id again means the newer
+                self._first = None
             if log is not None:
                 self._runs.append(response)
                 world.runs.begin(tenant, response, log)
 
         def ended(recording: Recording) -> Beside | None:
             held = found.held if recording.continues else None
-            if held is None and self._first_id(recording.id) is None:
+            if held is None and self._first in (None, recording):
                 return None
             return lambda: self._written_too(found, recording, held)
 
@@ -372,19 +379,22 @@ class Answering:
         if recording.id is not None:
             await self._keep_first_id(recording.id)
 
-    def _first_id(self, id: str | None) -> str | None:
-        """The id under which it began, if it was tried again and has another one now."""
+    def _cut(self, recording: Recording) -> None:
+        """A try broke off. One whose id the client has seen is held for the next."""
         shown = body_of(self._stream.response).id if self._stream.response else None
-        return shown if shown != id else None
+        if self._first is None and shown is not None and recording.id == shown:
+            self._first = recording
+        recording.cut(held=recording is self._first)
 
     async def _keep_first_id(self, id: str) -> None:
         """The id under which it began leads to it, too."""
-        shown = self._first_id(id)
-        if shown is not None:
-            try:
-                await self._world.exchanges.same(self._caller.tenant, shown, id)
-            except StoreError as error:
-                careful("an id is not kept", why=str(error), request_id=self._caller.request_id)
+        if self._first is not None:
+            await self._first.lead_to(id)
+
+    async def _let_go_of_first(self) -> None:
+        if self._first is not None:
+            self._first.let_go()
+            await self._first.close()
 
     async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole | None:
         recording, body = attempt.recording, outcome.body

@@ -400,7 +400,6 @@ async def tried_again(exchanges: Exchanges, tenant: str, shown: str, response: s
     """A response that was shown under one id broke off, and was answered as another."""
     recording = Recording(exchanges, tenant, AskedNote(upstream="up"), [])
     recording.opened(shown)
-    recording.cut(held=True)
     await recording.lead_to(response)
     await recording.close()
 

@@ -151,6 +151,7 @@ EVERY = [
     refusals.unreachable("openai", LineFailure("slow", sent=True, timed_out=True)),
     refusals.no_stream("openai"),
     refusals.journal_unavailable(),
+    refusals.not_written_yet("resp_1"),
     refusals.answer_not_kept(),
     refusals.draining(),
 ]

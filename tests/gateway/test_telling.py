@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Raw
 from openai.types.responses import Response
 
 from lockstitch.core.facts import Ending, ItemCompleted
-from lockstitch.gateway.keeping import telling
+from lockstitch.gateway.keeping import exchanges, telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.finishing import finished
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
@@ -124,11 +125,9 @@ def test_a_response_is_one_to_the_official_client(kept: Kept, under_way: bool) -
     told = json.loads(telling.response(kept, "resp_9", under_way=under_way))
     assert told["id"] == "resp_9"
     assert told["object"] == "response"
-    runs = under_way and not kept.end_known
+    assert told["output"] == [json.loads(item) for item in kept.said]
+    runs = under_way and kept.ending is None
     assert (told["status"] == "in_progress") == runs
-    tried_again = runs and kept.ending is Ending.CUT
-    said = [] if tried_again else [json.loads(item) for item in kept.said]
-    assert told["output"] == said
     if told["status"] == "failed":
         assert told["error"] is not None
     known = Response.model_construct(**told)
@@ -231,23 +230,46 @@ def test_an_end_is_written_down_once_and_only_if_it_is_one() -> None:
     assert finished(ended, json.dumps(done).encode()) == []
 
 
-def test_nothing_is_missing_behind_items_that_came_before_their_turn() -> None:
+def test_items_that_came_before_their_turn_are_put_in_their_order() -> None:
     first, second, third = [
         {"type": "message", "id": f"msg_{n}", "role": "assistant", "content": []} for n in range(3)
     ]
-    done = {"id": "resp_1", "status": "completed", "output": [first, second, third]}
+    everything = [first, second, third]
 
-    def found(*said: dict[str, Any]) -> list[Any]:
-        one = kept(said=[json.dumps(item).encode() for item in said], request=5)
-        facts = finished(one, json.dumps(done).encode())
-        return [json.loads(fact.item) for fact in facts if isinstance(fact, ItemCompleted)]
+    def found(*said: dict[str, Any], listed: Sequence[Any] = everything, **heard: Any) -> list[Any]:
+        """The whole of it, and of that what was missing."""
+        beginning = exchanges.begun(AskedNote(upstream="up"), [], "resp_1")
+        wrote = [
+            *beginning.facts,
+            *(
+                ItemCompleted(request=beginning.request, item=json.dumps(item).encode())
+                for item in said
+            ),
+        ]
+        one = exchanges.kept(wrote)
+        assert isinstance(one, Kept)
+        done = {"id": "resp_1", "status": "completed", "output": listed}
+        facts = finished(one, json.dumps(done).encode(), **heard)
+        whole = exchanges.kept([*wrote, *facts])
+        assert isinstance(whole, Kept)
+        assert whole.continues
+        if heard:
+            assert [n for n in whole.answered.numbers if n] == [5]
+        return [json.loads(item) for item in whole.said]
 
-    assert found(first) == [second, third]
-    assert found(second) == [first, third]
-    assert found(third, first) == [second]
+    assert found() == everything
+    assert found(first) == everything
+    assert found(second) == everything
+    assert found(third, first) == everything
+    assert found(third, second, first) == everything
     # An item that has another id in the end, or none, is the one in its place.
-    assert found(first | {"id": "other"}) == [second, third]
-    assert found({name: first[name] for name in first if name != "id"}, second) == [third]
+    other = first | {"id": "other"}
+    assert found(other) == [other, second, third]
+    nameless = {name: first[name] for name in first if name != "id"}
+    assert found(nameless, second) == [nameless, second, third]
+    # Some tell of their items only as they are said.
+    heard = {json.dumps(item).encode(): n for item, n in ((first, None), (second, 5))}
+    assert found(first, listed=[], heard=heard) == [first, second]
 
 
 def test_an_end_that_was_lost_and_is_found_follows_the_cut() -> None:

@@ -57,7 +57,7 @@ class GatewayChecks:
         """What is wrong with what is kept under this name; None if it is not of a gateway."""
         one = kept(facts)
         if isinstance(one, str):
-            return []  # another id of an exchange, and nothing else
+            return []  # it was tried again, and that is another exchange
         if one is not None:
             before = await self._before(name, one)
             return _exchange_rows(one, facts, before or (), anchored or before is None)

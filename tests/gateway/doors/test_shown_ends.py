@@ -9,15 +9,16 @@ import json
 import openai
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from lockstitch.core.facts import Ending
 from lockstitch.emulator import call
 from lockstitch.gateway.config.model import Limits
-from lockstitch.gateway.doors.kept_responses import is_heard
+from lockstitch.gateway.doors import resuming
 from lockstitch.gateway.keeping.notes import AskedNote
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.showing.streams import Log
-from lockstitch.store.errors import CannotWrite
+from lockstitch.store.errors import CannotWrite, ConversationBusy
 from tests.gateway import building
 from tests.gateway.building import both, message, saying, streaming, told_by
 from tests.gateway.doors.serving import (
@@ -27,6 +28,7 @@ from tests.gateway.doors.serving import (
     keep,
     raw,
     read_events,
+    refusal,
     run,
     said,
     serving,
@@ -34,10 +36,33 @@ from tests.gateway.doors.serving import (
 )
 
 
-def heard(world, tenant="anna"):
+def heard(world, tenant="anna", upstream="emulator"):
     """Somebody who hears a response, here or in another process: what they have is in the store."""
-    note = AskedNote(upstream="emulator", created=1.0)
+    note = AskedNote(upstream=upstream, created=1.0)
     return Recording(world.exchanges, tenant, note, said("Hi."))
+
+
+async def unheard(gw):
+    """A response that began, and that nobody hears any more."""
+    recording = heard(gw.world, "local", "up")
+    recording.opened("resp_1")
+    recording.left()
+    await recording.close()
+
+
+async def streamed(asked, events, *, pace=0.0, ends=None):
+    """An upstream that streams a response again; ``ends``: the last event waits for that."""
+    told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await told.prepare(asked.request)
+    for event in events[:-1]:
+        await asyncio.sleep(pace)
+        await told.write(building.sse([event]))
+    if ends is not None:
+        await asyncio.sleep(0.2)  # so that it comes by itself
+        await told.write(b": theirs\n\n")
+        await ends.wait()
+    await told.write(building.sse(events[-1:]))
+    return told
 
 
 async def ending(world, response, tenant="anna"):
@@ -152,6 +177,36 @@ def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
     run(play())
 
 
+def test_a_response_that_runs_and_cannot_be_written_down_is_not_asked_for_elsewhere(emulator):
+    async def play():
+        made, _ = await ask(emulator.base_url)
+        async with serving(at(emulator)) as served:
+            world = served.world
+            log = Log()
+            world.runs.begin("anna", made["id"], log)
+            status, error = await refusal(served.client().responses.retrieve(made["id"]))
+            assert (status, error["code"]) == (503, "journal_unavailable")
+            log.end()
+            assert (await served.client().responses.retrieve(made["id"])).status == "completed"
+
+    run(play())
+
+
+def test_a_response_that_is_cancelled_is_told_so_also_to_whom_it_is_heard_by_another(emulator):
+    async def play():
+        emulator.say("Late.", delay=5)
+        made, _ = await ask(emulator.base_url, background=True)
+        async with serving(at(emulator)) as served:
+            recording = heard(served.world)
+            recording.opened(made["id"])
+            await recording.durable()
+            assert (await served.client().responses.cancel(made["id"])).status == "cancelled"
+            recording.left()
+            await recording.close()
+
+    run(play())
+
+
 # --- tried again -------------------------------------------------------------------------------
 
 
@@ -168,9 +223,10 @@ def test_an_id_whose_answer_is_tried_again_is_nobody_elses_to_end():
             up.then(saying(first[:2], then="cut"), late)
             hearing = asyncio.create_task(gw.stream(input="x"))
             await building.until(lambda: len(up.asked) == 2)
-            assert await ending(gw.world, "resp_1", "local") is Ending.CUT
             # It broke off, and is heard all the same: here, and for every other process.
-            assert await is_heard(gw.world, "local", "resp_1")
+            assert await ending(gw.world, "resp_1", "local") is None
+            with pytest.raises(ConversationBusy):
+                await gw.world.exchanges.reopened("local", "resp_1")
             up.then(building.raw(raw(first[-1]["response"]), kind="application/json"))
             async with gw.client.get(gw.url + "/responses/resp_1") as told:
                 found = await told.json()
@@ -185,7 +241,162 @@ def test_an_id_whose_answer_is_tried_again_is_nobody_elses_to_end():
     building.run(play())
 
 
-def test_an_upstream_that_gives_its_id_again_means_the_newer():
+def failed(id, code="server_error"):
+    """An answer that began, and failed at once."""
+    error = {"code": code, "message": "Try again."}
+    beginning = told_by(id, message())[:2]
+    last = told_by(id, ending="failed", error=error)[-1]
+    return [*beginning, last | {"sequence_number": 2}]
+
+
+def test_an_id_that_failed_and_is_tried_again_leads_to_the_next_and_is_its_tenants():
+    async def play():
+        async with both(keys=building.keys("a", "b")) as (up, gw):
+            again = asyncio.Event()
+
+            async def late(asked):
+                await again.wait()
+                return await streaming("resp_2", message("found"))(asked)
+
+            async def look(key):
+                headers = {"authorization": f"Bearer {key}"}
+                async with gw.client.get(gw.url + "/responses/resp_1", headers=headers) as told:
+                    return told.status, await told.json()
+
+            up.then(saying(failed("resp_1")), late)
+            hearing = asyncio.create_task(gw.stream(input="x", key="lsk_a"))
+            await building.until(lambda: len(up.asked) == 2)
+            up.then(building.raw(raw(failed("resp_1")[-1]["response"]), kind="application/json"))
+            status, told = await look("lsk_a")
+            assert (status, told["status"]) == (200, "in_progress")
+            again.set()
+            assert (await hearing)[-1]["type"] == "response.completed"
+            assert (await look("lsk_b"))[0] == 404
+            one, two = [await gw.world.exchanges.exchange("a", f"resp_{n}") for n in (1, 2)]
+            assert one == two
+
+    building.run(play())
+
+
+def test_one_that_failed_and_is_not_tried_again_is_kept_as_failed_before_that_is_seen():
+    async def play():
+        async with both(up_retries=0) as (up, gw):
+            up.then(saying(failed("resp_1")))
+            ws = await gw.socket()
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            assert (await building.next_end(ws))["type"] == "response.failed"
+            assert await ending(gw.world, "resp_1", "local") is Ending.FAILED
+            assert gw.store.claimed == {}
+            await ws.close()
+
+    building.run(play())
+
+
+def test_an_answer_that_broke_off_in_the_middle_is_let_go_before_that_is_seen():
+    async def play():
+        async with both() as (up, gw):
+            up.then(saying(told_by("resp_1", message(), building.call())[:5], then="cut"))
+            ws = await gw.socket()
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            assert (await building.next_end(ws))["type"] == "response.failed"
+            assert await ending(gw.world, "resp_1", "local") is Ending.CUT
+            assert gw.store.claimed == {}
+            await ws.close()
+
+    building.run(play())
+
+
+def test_an_id_that_nobody_saw_leads_nowhere():
+    """The client reads no events."""
+
+    async def play():
+        async with both(up_transport="websocket") as (up, gw):
+            up.then(saying(told_by("resp_1", message("lost"))[:4], then="cut"))
+            up.then(streaming("resp_2", message("found")))
+            assert (await gw.ask(input="x"))["id"] == "resp_2"
+            assert (await gw.world.exchanges.exchange("local", "resp_1")).ending is Ending.CUT
+            assert gw.store.claimed == {}
+
+    building.run(play())
+
+
+@pytest.mark.parametrize("name", ["resp_1", "resp_2"])
+def test_one_that_was_tried_again_is_deleted_with_all_that_was_sent(name):
+    async def play():
+        async with both(up_state="gateway") as (up, gw):
+            up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_2", message("found")))
+            secret = {"type": "message", "id": "msg_secret", "role": "user", "content": "SECRET"}
+            await gw.stream(input=[secret])
+            exchanges = gw.world.exchanges
+            assert await exchanges.item("local", "msg_secret") is not None
+            async with gw.client.delete(f"{gw.url}/responses/{name}") as gone:
+                assert gone.status == 200
+            assert await exchanges.item("local", "msg_secret") is None
+            for one in ("resp_1", "resp_2"):
+                async with gw.client.get(f"{gw.url}/responses/{one}") as told:
+                    assert told.status == 404
+
+    building.run(play())
+
+
+def test_one_that_is_deleted_while_it_is_tried_again_is_said_to_its_end_and_not_kept():
+    async def play():
+        async with both(up_state="gateway") as (up, gw):
+            again = asyncio.Event()
+
+            async def late(asked):
+                await again.wait()
+                return await streaming("resp_2", message("found"))(asked)
+
+            up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"), late)
+            hearing = asyncio.create_task(gw.stream(input="x"))
+            await building.until(lambda: len(up.asked) == 2)
+            async with gw.client.delete(f"{gw.url}/responses/resp_1") as gone:
+                assert gone.status == 200
+            again.set()
+            assert (await hearing)[-1]["type"] == "response.completed"
+            for one in ("resp_1", "resp_2"):
+                assert await gw.world.exchanges.exchange("local", one) is None
+            assert not gw.world.journal_failed
+
+    building.run(play())
+
+
+def test_a_conversation_gets_nothing_of_an_answer_whose_first_id_cannot_be_kept():
+    async def play():
+        async with both(up_state="gateway") as (up, gw):
+            async with gw.client.post(gw.url + "/conversations", json={}) as made:
+                conversation = (await made.json())["id"]
+            up.then(saying(told_by("resp_1", message())[:2], then="cut"))
+            up.then(filling(gw, "resp_1", streaming("resp_2", message())))
+            last = (await gw.stream(input="x", conversation=conversation))[-1]
+            assert last["response"]["error"]["code"] == "journal_unavailable"
+            async with gw.client.get(f"{gw.url}/conversations/{conversation}/items") as told:
+                assert (await told.json())["data"] == []
+
+    building.run(play())
+
+
+def test_nothing_is_tried_again_whose_beginning_cannot_be_kept():
+    async def play():
+        async with both() as (up, gw):
+            begin = gw.store.begin
+
+            async def failing(*given, **how):
+                gw.store.begin = begin
+                raise CannotWrite("The disk is full.")
+
+            gw.store.begin = failing
+            up.then(saying(told_by("resp_1", message())[:2], then="cut"))
+            last = (await gw.stream(input="x"))[-1]
+            assert last["response"]["error"]["code"] == "journal_unavailable"
+            assert len(up.asked) == 1
+
+    building.run(play())
+
+
+def test_an_upstream_that_gives_its_id_again_goes_on_with_it():
     async def play():
         async with both() as (up, gw):
             up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"))
@@ -211,27 +422,29 @@ def test_an_answer_that_broke_off_for_good_is_free_again():
     building.run(play())
 
 
+def filling(gw, response, answer):
+    """An answer with which the journal of another response becomes full."""
+
+    async def full(asked):
+        assert await gw.world.exchanges.exchange("local", response) is not None
+        append = gw.store.append
+
+        async def failing(claim, after, records, **how):
+            if claim.conversation.endswith(response):
+                raise CannotWrite("The disk is full.")
+            await append(claim, after, records, **how)
+
+        gw.store.append = failing
+        return await answer(asked)
+
+    return full
+
+
 def test_an_end_whose_first_id_cannot_be_kept_is_not_shown():
     async def play():
         async with both() as (up, gw):
-            exchanges = gw.world.exchanges
             up.then(saying(told_by("resp_1", message())[:2], then="cut"))
-
-            async def full(asked):
-                # What it began with is written down; nothing more of the first can be.
-                one = await exchanges.exchange("local", "resp_1")
-                assert one.ending is Ending.CUT
-                append = gw.store.append
-
-                async def failing(claim, after, records, **how):
-                    if claim.conversation.endswith("resp_1"):
-                        raise CannotWrite("The disk is full.")
-                    await append(claim, after, records, **how)
-
-                gw.store.append = failing
-                return await streaming("resp_2", message())(asked)
-
-            up.then(full)
+            up.then(filling(gw, "resp_1", streaming("resp_2", message())))
             last = (await gw.stream(input="x"))[-1]
             assert (last["type"], last["response"]["error"]["code"]) == (
                 "response.failed",
@@ -318,7 +531,6 @@ def test_a_stream_whose_response_became_another_is_not_gone_on_with_as_that(emul
             await recording.durable()
             reading = asyncio.create_task(served.get(f"/responses/{made['id']}?stream=true"))
             await until(lambda: served.heard and b"Hello" in served.heard[-1])
-            recording.cut(held=True)
             await recording.lead_to(other["id"])
             await recording.close()
             events = read_events((await reading)[1])
@@ -329,3 +541,94 @@ def test_a_stream_whose_response_became_another_is_not_gone_on_with_as_that(emul
             assert (found.id, found.output_text) == (made["id"], "Something else.")
 
     run(play())
+
+
+def ending_so(last):
+    """The events of a response with a call and a message, with this end."""
+    events = told_by("resp_1", building.call(), message("hi"))[:-1]
+    return [*events, last | {"sequence_number": len(events)}]
+
+
+ENDS = {
+    "an error": {"type": "error", "code": "server_error", "message": "No.", "param": None},
+    "failed, and nothing listed": told_by("resp_1", ending="failed")[-1],
+    "no status": {"type": "response.completed", "response": {"id": "resp_1", "output": []}},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_call_that_no_end_tells_of_is_not_shown_in_a_stream_that_is_read_again(end):
+    async def play():
+        async with both() as (up, gw):
+            await unheard(gw)
+            events = ending_so(ENDS[end])
+            up.then(building.raw(building.sse(events)))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                seen = building.events_in(await told.read())
+            done = [event["item"] for event in seen if event["type"].endswith("item.done")]
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            known = [json.loads(item) for item in kept.said]
+            assert [item for item in done if item not in known] == []
+            assert seen[-1]["type"] in ("response.failed", "error")
+
+    building.run(play())
+
+
+def test_a_response_that_lists_nothing_in_the_end_is_kept_as_it_was_said():
+    async def play():
+        async with both() as (up, gw):
+            await unheard(gw)
+            events = ending_so(told_by("resp_1")[-1])
+            up.then(building.raw(building.sse(events)))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                assert building.events_in(await told.read()) == events
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert [json.loads(item)["id"] for item in kept.said] == ["fc_1", "msg_1"]
+            assert kept.continues
+
+    building.run(play())
+
+
+def test_a_client_whose_call_is_held_hears_that_somebody_is_there(monkeypatch):
+    monkeypatch.setattr(resuming, "AWAKE_SECONDS", 0.1)
+
+    async def play():
+        async with both() as (up, gw):
+            await unheard(gw)
+            events = told_by("resp_1", building.call(), message())
+            ends = asyncio.Event()
+
+            up.then(lambda asked: streamed(asked, events, ends=ends))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                seen = b""
+                while b": waiting" not in seen or b": theirs" not in seen:
+                    part = await told.content.readany()
+                    assert part, seen
+                    seen += part
+                assert b"output_item.done" not in seen
+                ends.set()
+                seen += await told.read()
+            assert building.events_in(seen) == events
+
+    building.run(play())
+
+
+def test_the_patience_with_who_hears_it_begins_when_the_stream_is_over():
+    """However long that was."""
+
+    async def play():
+        limits = structs.replace(building.QUICK, unattended_seconds=3.0)
+        async with both(limits=limits) as (up, gw):
+            recording = heard(gw.world, "local", "up")
+            recording.opened("resp_1")
+            await recording.durable()
+            events = told_by("resp_1", message())
+            up.then(lambda asked: streamed(asked, events, pace=0.7))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                reading = asyncio.create_task(told.read())
+                await asyncio.sleep(0.7 * len(events) + 1.5)
+                hear(recording, building.sse(events))
+                await recording.close()
+                assert building.events_in(await reading)[-1]["type"] == "response.completed"
+
+    building.run(play())

@@ -278,6 +278,18 @@ def journal_unavailable(retry_after: float = 1.0, *, asked: bool = False) -> Ref
     )
 
 
+def not_written_yet(response: str) -> Refusal:
+    """It is heard here, and the journal does not have it."""
+    return Refusal(
+        status=503,
+        message=f"Response '{response}' is being answered, and the journal does not have it yet. "
+        "Ask again.",
+        type="server_error",
+        code="journal_unavailable",
+        retry_after=1.0,
+    )
+
+
 def answer_not_kept() -> Refusal:
     """The upstream has the request, and nobody has its answer: a second one is another response,
     and tools that the provider calls itself may be called twice. Only the client knows whether

@@ -246,6 +246,11 @@ class ReadBack(Struct, frozen=True):
 Next: TypeAlias = Again | AgainReplayed | AgainStripped | Elsewhere | ReadBack | PassOn | Fail
 
 
+def goes_on(step: Next) -> bool:
+    """Does another try follow?"""
+    return not isinstance(step, PassOn | Fail)
+
+
 def failed(failure: Said | LineFailure, *, anchor: str | None = None) -> Failed:
     """What became of a try."""
     if isinstance(failure, LineFailure):

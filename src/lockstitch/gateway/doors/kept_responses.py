@@ -6,22 +6,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from enum import Enum, auto
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
+from lockstitch.gateway.deciding.refusals import RequestRefused, not_written_yet
 from lockstitch.gateway.doors.unknown import named
+from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.conversations import facts_of
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.exchanges import kept as kept_in
 from lockstitch.gateway.keeping.finishing import NOTHING_HEARD, finished
-from lockstitch.gateway.keeping.journal import PATIENCE_SECONDS
 from lockstitch.gateway.keeping.recording import TOGETHER_SECONDS
 from lockstitch.gateway.lines import Asking
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
 from lockstitch.store.errors import ConversationBusy
+
+PATIENCE_SECONDS: Final = 1.0
+"""For somebody who is about to be done: who only looks whether a response is heard, or has all but
+heard its end, or has only just heard it begin."""
 
 
 def keeper(world: World, caller: Caller, kept: Kept) -> Reached | None:
@@ -58,13 +64,13 @@ def asking_for(
 async def known(world: World, tenant: str, response: str) -> Kept | None:
     """The exchange of a response, if the tenant has one. One that is heard here and has only just
     begun is about to be written down."""
-    tries = round(PATIENCE_SECONDS / TOGETHER_SECONDS)
-    for _ in range(tries):
+    for _ in range(round(PATIENCE_SECONDS / TOGETHER_SECONDS)):
         kept = await world.exchanges.exchange(tenant, response)
-        if kept is not None or not world.runs.is_running(tenant, response):
+        log = world.runs.find(tenant, response)
+        if kept is not None or log is None or log.over or not log.kept:
             return kept
         await asyncio.sleep(TOGETHER_SECONDS)
-    return None
+    raise RequestRefused(not_written_yet(response))
 
 
 class Shows(Enum):
@@ -100,28 +106,28 @@ async def write_end(
     response: bytes,
     *,
     last: int | None = None,
-    numbers: Mapping[bytes, int] = NOTHING_HEARD,
+    heard: Mapping[bytes, int | None] = NOTHING_HEARD,
 ) -> Shows:
-    """Write down how a response ended, if an upstream shows it and nobody has; may the client see
-    it then? What is no item cannot be kept, and passes all the same."""
+    """Write down how a response ended, if an upstream shows it and nobody has; what may the client
+    see then? What is no item cannot be kept, and passes all the same."""
     tenant = caller.tenant
     try:
-        if not finished(kept, response):
+        if not finished(kept, response, last=last, heard=heard):
             return Shows.AS_IT_CAME
+        cancelled = body_of(response).status == "cancelled"
+        wait = 0 if cancelled else PATIENCE_SECONDS
         try:
-            reopened = await world.exchanges.reopened(tenant, kept.id, wait=PATIENCE_SECONDS)
+            reopened = await world.exchanges.reopened(tenant, kept.id, wait=wait)
         except ConversationBusy:
-            # Whoever hears it writes down how it ends for them, or that it was tried again.
-            now = await world.exchanges.exchange(tenant, kept.id)
-            if now is not None and now.id != kept.id:
-                return Shows.ANOTHER
-            return Shows.AS_IT_CAME if now is None or now.end_known else Shows.UNDER_WAY
+            if cancelled:
+                return Shows.AS_IT_CAME  # nothing goes on from it, and nobody tries it again
+            return await _as_heard(world, tenant, kept.id)
         async with reopened as journal:
-            one = kept_in(facts_of(journal))
-            if isinstance(one, str):
+            now = kept_in(facts_of(journal))
+            if isinstance(now, str):
                 return Shows.ANOTHER
-            if one is not None:
-                facts = finished(one, response, last=last, numbers=numbers)
+            if now is not None:
+                facts = finished(now, response, last=last, heard=heard)
                 if facts:
                     await journal.append(*facts)
     except (IllegalFact, NotAnItem) as error:
@@ -131,3 +137,11 @@ async def write_end(
         caller.note(f"the end of {kept.id} was not written down: {error}")
         return Shows.NOTHING
     return Shows.AS_IT_CAME
+
+
+async def _as_heard(world: World, tenant: str, response: str) -> Shows:
+    """Where somebody hears it: they write down how it ends for them, or that it became another."""
+    now = await world.exchanges.exchange(tenant, response)
+    if now is not None and now.id != response:
+        return Shows.ANOTHER
+    return Shows.AS_IT_CAME if now is None or now.end_known else Shows.UNDER_WAY

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Self
+from typing import Final, Self
 
 from aiohttp import web
 
@@ -22,6 +22,9 @@ from lockstitch.gateway.world import Caller, World
 
 AWAKE = b": waiting\n\n"
 """A comment, so that nobody on the way takes a silent connection for a dead one."""
+
+AWAKE_SECONDS: Final = 15.0
+"""How often a client that waits is told so. Most proxies give up after a silent minute."""
 
 
 class ClientGone(Exception):
@@ -65,14 +68,15 @@ class Reader:
         await self._free.wait()
         self._check()
 
-    async def wait(self, seconds: float | None = None) -> None:
-        """Wait for news, for so long. Raises `ClientGone`."""
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait for news, for so long; did any come? Raises `ClientGone`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.news.wait()
         except TimeoutError:
             pass
         self._check()
+        return self.news.is_set()
 
     def hold_back(self, line: Line) -> None:
         """This line fills it: it is paused with the client."""

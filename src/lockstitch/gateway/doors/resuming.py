@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from lockstitch.core.errors import NotAnItem
 from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.listing import id_of
-from lockstitch.gateway.doors.reading import Newer, Reader
-from lockstitch.gateway.events import ERROR, ITEM_DONE, TERMINAL, Heard, Splitter
+from lockstitch.gateway.doors.reading import AWAKE, AWAKE_SECONDS, Newer, Reader
+from lockstitch.gateway.events import ERROR, ITEM_DONE, TERMINAL, Heard, Splitter, number_of
 from lockstitch.gateway.keeping.exchanges import is_call
 from lockstitch.gateway.lines import Asking, Headers, Line, LineFailure, is_event_stream
 from lockstitch.gateway.upstreams import Reached
@@ -26,18 +26,21 @@ class Resumed:
 
     def __init__(self, newer: Newer, kept: Sequence[bytes], *, most_held_bytes: int) -> None:
         """``kept`` are the items that the journal has."""
+        self.told = False
+        """Did the client get anything of it?"""
         self.held: list[bytes] = []
         """The blocks that wait for the end."""
+        self.calls: list[bytes] = []
+        """The calls in them that the journal did not have."""
         self.last: Heard | None = None
         """The event that ended the response, once it was heard."""
         self.whole = False
         """Is there no use in asking for the rest? The upstream ended the stream, rather than break
         it off; or more would have to be held than may be."""
-        self.numbers: dict[bytes, int] = {}
-        """The sequence numbers of the items that were heard."""
+        self.items: dict[bytes, int | None] = {}
+        """The items that were heard, each with the sequence number of its event."""
         self._newer = newer
         self._kept = {id_of(item) for item in kept} - {None}
-        self._holds = False
         self._room = most_held_bytes
         self._is_stream: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._splitter = Splitter()
@@ -69,11 +72,14 @@ class Resumed:
                 if self._blocks:
                     part = self._newer.of(self._blocks.popleft())
                     if part:
+                        self.told = True
                         await reader.write(part)
                 elif self._over:
                     return
-                else:
+                elif not self.calls:
                     await reader.wait()
+                elif not await reader.wait(AWAKE_SECONDS):
+                    await reader.write(AWAKE)
         finally:
             reader.let_go(self._line)
             self._line.leave()
@@ -91,16 +97,16 @@ class Resumed:
         except EventTooLarge:
             self._end()
             return
-        free = 0 if self._holds else len(block)
+        # A comment passes in any case: it keeps the connection awake.
+        free = 0 if self.calls and events else len(block)
         for heard in events:
             event = heard.event
             if event.type == ITEM_DONE:
                 item = bytes(event.item)
-                if isinstance(event.sequence_number, int):
-                    self.numbers[item] = event.sequence_number
-                if not self._holds and self._must_be_kept(item):
-                    self._holds = True
-                    free = heard.start
+                self.items[item] = number_of(heard)
+                if self._must_be_kept(item):
+                    free = min(free, heard.start)
+                    self.calls.append(item)
             elif event.type in TERMINAL or event.type == ERROR:
                 self.last = heard
                 block = block[: heard.start]

@@ -46,16 +46,12 @@ async def retrieve(
     query = request.query
     streams = flag("stream", query.get("stream"))
     after = whole_number("starting_after", query.get("starting_after"), -1)
-    kept = await known(world, caller.tenant, response)
     if streams:
-        again = StreamAgain(world, caller, request, shown=response, after=after)
-        log = _log(world, caller.tenant, response, kept)
-        if log is not None:
-            return await again.from_log(log)
-        if kept is not None:
-            return await again.from_elsewhere(kept)
+        told_again = await _streamed(world, caller, request, response, after=after)
+        return told_again or await _unknown(world, caller, request, response, streams=True)
+    kept = await known(world, caller.tenant, response)
     if kept is None:
-        return await _unknown(world, caller, request, response, streams=streams)
+        return await _unknown(world, caller, request, response)
     whole = await _asked(world, caller, request, kept)
     if isinstance(whole, Refusal):
         return refused(caller, whole)
@@ -78,7 +74,7 @@ async def delete(
         whole = await fetched(upstream, asking_for(request, caller, upstream, path_of(kept.id)))
         if whole.status >= 300 and whole.status != NOT_FOUND:
             return told(caller, whole)
-    for name in {response, kept.id}:
+    for name in {response, kept.id, kept.answered.began_as or kept.id}:
         log = world.runs.find(tenant, name)
         world.runs.forget(tenant, name)
         if log is not None:
@@ -145,11 +141,25 @@ async def input_items(
 # --- where it is -------------------------------------------------------------------------------
 
 
-def _log(world: World, tenant: str, response: str, kept: Kept | None) -> Log | None:
+async def _streamed(
+    world: World, caller: Caller, request: web.BaseRequest, response: str, *, after: int
+) -> web.StreamResponse | None:
+    """The response as a stream; None if the tenant has none of that id."""
+    again = StreamAgain(world, caller, request, shown=response, after=after)
+    log = _log(world, caller.tenant, response)
+    if log is None:
+        kept = await known(world, caller.tenant, response)
+        if kept is None:
+            return None
+        log = _log(world, caller.tenant, kept.id)
+        if log is None:
+            return await again.from_elsewhere(kept)
+    return await again.from_log(log)
+
+
+def _log(world: World, tenant: str, response: str) -> Log | None:
     """What this process remembers of the response's events."""
     log = world.runs.find(tenant, response)
-    if log is None and kept is not None:
-        log = world.runs.find(tenant, kept.id)
     return log if log is not None and log.kept else None
 
 
@@ -224,8 +234,8 @@ def _restored(whole: Whole, kept: Kept, shown: str) -> Whole:
 
 async def _told(world: World, caller: Caller, kept: Kept, shown: str) -> web.Response:
     """The response as the journal has it."""
-    under_way = not kept.end_known and await is_heard(world, caller.tenant, kept.id)
-    if not kept.end_known and not under_way:
+    under_way = kept.ending is None and await is_heard(world, caller.tenant, kept.id)
+    if kept.ending is None and not under_way:
         # It may have come to its end in between.
         kept = await world.exchanges.exchange(caller.tenant, shown) or kept
     return told_json(caller, telling.response(kept, shown, under_way=under_way))

@@ -7,11 +7,12 @@ stream ends well."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
 
+from lockstitch.gateway.deciding.listing import id_of
 from lockstitch.gateway.doors.kept_responses import (
     Shows,
     asking_for,
@@ -22,6 +23,7 @@ from lockstitch.gateway.doors.kept_responses import (
 )
 from lockstitch.gateway.doors.reading import (
     AWAKE,
+    AWAKE_SECONDS,
     ClientGone,
     Newer,
     Reader,
@@ -43,9 +45,6 @@ from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 POLL_SECONDS: Final = 0.5
 """How often somebody is asked about a response that is heard by nobody here: the journal, where
 another process hears it, or the upstream that runs it in the background."""
-
-AWAKE_SECONDS: Final = 15.0
-"""How often a client that waits is told so. Most proxies give up after a silent minute."""
 
 
 class StreamAgain:
@@ -103,7 +102,7 @@ class StreamAgain:
     async def _from_upstream(self, upstream: Reached, kept: Kept) -> bool:
         """Write the upstream's stream, asked for again where it breaks; was that its end?"""
         self._caller.upstream = upstream.name
-        numbers: dict[bytes, int] = {}
+        heard: dict[bytes, int | None] = {}
         most = self._world.config.limits.unread_bytes
         for _ in range(1 + upstream.told.retries):
             resumed = Resumed(self._newer, kept.said, most_held_bytes=most)
@@ -114,17 +113,17 @@ class StreamAgain:
                 continue
             if not is_stream:
                 break
-            before = self._newer.number
             await resumed.write_to(await self._begun())
-            numbers |= resumed.numbers
-            if self._newer.number > before:
+            self._give_up = self._clock() + self._world.config.limits.unattended_seconds
+            heard |= resumed.items
+            if resumed.told:
                 self._told_of = kept.id
             if resumed.last is not None:
-                return await self._write_last(kept, resumed, resumed.last, numbers)
+                return await self._write_last(kept, resumed, resumed.last, heard)
             if resumed.whole:
                 break
         if not kept.end_known:
-            await self._await_end(upstream, kept, numbers)
+            await self._await_end(upstream, kept, heard)
         return False
 
     def _asking(self, upstream: Reached, kept: Kept) -> Asking:
@@ -135,12 +134,14 @@ class StreamAgain:
         return asking_for(self._request, self._caller, upstream, target, **changed)
 
     async def _write_last(
-        self, kept: Kept, resumed: Resumed, last: Heard, numbers: dict[bytes, int]
+        self, kept: Kept, resumed: Resumed, last: Heard, heard: Mapping[bytes, int | None]
     ) -> bool:
         """Show the end, and what waits for it, once it is written down; False if it cannot be."""
         event = last.event
         number = event.sequence_number if isinstance(event.sequence_number, int) else None
-        if not await self._written(kept, bytes(event.response), number, numbers):
+        if not await self._written(kept, bytes(event.response), number, heard):
+            return False
+        if not await self._has(kept.id, resumed.calls):
             return False
         reader = await self._begun()
         for block in resumed.held:
@@ -157,12 +158,12 @@ class StreamAgain:
         kept: Kept,
         response: bytes,
         number: int | None,
-        numbers: Mapping[bytes, int],
+        heard: Mapping[bytes, int | None],
     ) -> bool:
         """Is the end written down, once nobody else hears the response?"""
         while True:
             shows = await write_end(
-                self._world, self._caller, kept, response, last=number, numbers=numbers
+                self._world, self._caller, kept, response, last=number, heard=heard
             )
             if shows is not Shows.UNDER_WAY:
                 return shows is Shows.AS_IT_CAME
@@ -170,7 +171,23 @@ class StreamAgain:
                 return False
             await self._pause()
 
-    async def _await_end(self, upstream: Reached, kept: Kept, numbers: Mapping[bytes, int]) -> None:
+    async def _has(self, response: str, calls: Sequence[bytes]) -> bool:
+        """Does the journal have these calls? An end need not tell of all that was said."""
+        if not calls:
+            return True
+        try:
+            kept = await self._kept()
+        except StoreError as error:
+            self._caller.note(f"journal: {error}")
+            return False
+        if kept is None or kept.id != response:
+            return False
+        ids = {id_of(item) or item for item in kept.said}
+        return all((id_of(call) or call) in ids for call in calls)
+
+    async def _await_end(
+        self, upstream: Reached, kept: Kept, heard: Mapping[bytes, int | None]
+    ) -> None:
         """Wait for the end of a response whose upstream does not stream it. Raises `LineFailure`
         where nobody can tell and the client has seen nothing."""
         asking = Asking(
@@ -189,7 +206,7 @@ class StreamAgain:
             if whole.status == NOT_FOUND:
                 return
             if body_of(whole.body).status in ENDING_OF_STATUS:
-                await self._written(kept, whole.body, None, numbers)
+                await self._written(kept, whole.body, None, heard)
                 return
             await self._pause()
 
@@ -214,7 +231,7 @@ class StreamAgain:
         """Wait until nobody hears the response any more; what the journal has of it then."""
         while True:
             kept = await self._kept()
-            if kept is None or kept.end_known or self._clock() > self._give_up:
+            if kept is None or kept.ending is not None or self._clock() > self._give_up:
                 return kept
             if not await is_heard(self._world, self._caller.tenant, kept.id):
                 return await self._kept()  # it may have ended in between

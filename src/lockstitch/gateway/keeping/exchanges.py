@@ -198,8 +198,14 @@ def kept(facts: Sequence[AnyFact]) -> Kept | str | None:
         id=name,
         asked=asked,
         items=items,
-        said=said,
+        said=_in_order(said, answered.order),
         ending=ending,
         answered=answered,
         request=request,
     )
+
+
+def _in_order(said: list[bytes], order: Sequence[int]) -> list[bytes]:
+    if sorted(order) != list(range(len(said))):
+        return said  # it says nothing, or nothing of these
+    return [said[at] for at in order]

@@ -5,7 +5,7 @@ missing in its exchange. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Raw
@@ -18,7 +18,7 @@ from lockstitch.gateway.keeping.exchanges import Kept, ended, without_output
 from lockstitch.gateway.keeping.notes import AnsweredNote
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 
-NOTHING_HEARD: Final[Mapping[bytes, int]] = {}
+NOTHING_HEARD: Final[Mapping[bytes, int | None]] = {}
 
 
 def finished(
@@ -26,21 +26,27 @@ def finished(
     response: bytes,
     *,
     last: int | None = None,
-    numbers: Mapping[bytes, int] = NOTHING_HEARD,
+    heard: Mapping[bytes, int | None] = NOTHING_HEARD,
 ) -> list[AnyFact]:
     """What is missing in an exchange whose response is over; nothing where it is not over, or
-    where the exchange has the end itself. ``numbers`` are those of the items' events that were
-    heard, ``last`` that of the last event. Raises `NotAnItem`."""
+    where the exchange has the end itself. ``heard`` are items that were heard since, each with the
+    number of its event; ``last`` is that of the last event. Raises `NotAnItem`."""
     body = body_of(response)
     ending = ENDING_OF_STATUS.get(body.status or "")
     if ending is None or body.id != kept.id or kept.end_known:
         return []
-    output = [bytes(item) for item in body.output or ()]
-    for item in output:
+    # Some tell of their items only as they are said.
+    listed = [bytes(item) for item in body.output or ()] or _with(kept.said, heard)
+    for item in listed:
         decoded(item)  # an upstream may list anything
-    new = _unsaid(kept.said, output)
+    places = _places(kept.said, listed)
+    new = [at for at in range(len(listed)) if at not in places]
+    items = [*kept.said, *(listed[at] for at in new)]
+    by_place = sorted(range(len(items)), key=[*places, *new].__getitem__)
+    in_order = [items[at] for at in by_place]
     note = AnsweredNote(
-        numbers=[numbers.get(item) for item in (*kept.said, *new)],
+        numbers=[heard.get(item) for item in in_order],
+        order=by_place if by_place != list(range(len(items))) else [],
         last=last,
         ended_by=f"response.{body.status}",
         response=Raw(without_output(response, brief=True)),
@@ -50,20 +56,20 @@ def finished(
     found = [ResponseOpened(request=request, id=kept.id)] if kept.ending is Ending.CUT else []
     return [
         *found,
-        *(ItemCompleted(request=request, item=item) for item in new),
+        *(ItemCompleted(request=request, item=listed[at]) for at in new),
         *ended(request, ending, note),
     ]
 
 
-def _unsaid(said: Sequence[bytes], output: Sequence[bytes]) -> list[bytes]:
-    """The items that are not written down yet. One that was heard has the id of one that is listed;
-    where none has it (some servers give another one in the end, or none) it is the one in its
-    place."""
-    ids = [id_of(item) for item in output]
-    heard = [id_of(item) for item in said]
-    in_place = {at for at, named in enumerate(heard) if named is None or named not in ids}
-    return [
-        item
-        for at, item in enumerate(output)
-        if at not in in_place and (ids[at] is None or ids[at] not in heard)
-    ]
+def _with(said: Sequence[bytes], heard: Iterable[bytes]) -> list[bytes]:
+    """What was said, and then heard."""
+    known = {id_of(item) or item for item in said}
+    return [*said, *(item for item in heard if (id_of(item) or item) not in known)]
+
+
+def _places(said: Sequence[bytes], listed: Sequence[bytes]) -> list[int]:
+    """Where each item that was said is listed. It is the one of its id; where none has that (some
+    servers give another one in the end, or none) it is the one in its place."""
+    ids = {id_of(item): at for at, item in enumerate(listed)}
+    ids.pop(None, None)
+    return [ids.get(id_of(item), at) for at, item in enumerate(said)]

@@ -28,9 +28,6 @@ from lockstitch.store.journal import Journal
 
 PREFIX: Final = "gateway"
 
-PATIENCE_SECONDS: Final = 1.0
-"""For somebody who only looks whether a response is heard to let go of it."""
-
 LONGEST_ID_CHARACTERS: Final = 256
 """Ids come from outside. Providers' are well below; a longer one is nobody's."""
 
@@ -71,7 +68,7 @@ class Exchanges:
         self._forget(name)
         journal = await Journal.begin(self.store, name, facts, last=last)
         if journal is None:
-            async with await Journal.open(self.store, name, wait=PATIENCE_SECONDS):
+            async with await Journal.open(self.store, name):
                 await self.store.delete(name)
             journal = await Journal.begin(self.store, name, facts, last=last)
         if journal is None:
@@ -185,12 +182,22 @@ class Exchanges:
 
     async def forget(self, tenant: str, response: str) -> bool:
         """Delete an exchange, under each id that leads to it; was it there?"""
-        name = name_of(tenant, response)
-        one = kept(await self._facts(name))
-        self._forget(name)
+        there = False
+        for name in [name_of(tenant, one) for one in await self._ids(tenant, response)]:
+            self._forget(name)
+            there = await self.store.delete(name) or there
+        return there
+
+    async def _ids(self, tenant: str, response: str) -> set[str]:
+        """The ids that lead to the same exchange."""
+        ids = {response}
+        one = kept(await self._facts(name_of(tenant, response)))
         if isinstance(one, str):
-            await self.forget(tenant, one)
-        return await self.store.delete(name)
+            ids.add(one)
+            one = kept(await self._facts(name_of(tenant, one)))
+        if isinstance(one, Kept) and one.answered.began_as is not None:
+            ids.add(one.answered.began_as)
+        return ids
 
     async def _facts(self, name: str) -> list[AnyFact]:
         return [records.decoded(record) async for record in self.store.read(name)]

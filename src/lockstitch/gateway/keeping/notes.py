@@ -61,12 +61,17 @@ class AnsweredNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     numbers: list[int | None] = []
     """The sequence number of each item's last event, in the order of the items."""
+    order: list[int] = []
+    """Which of the items, as they were written down, stands first, second and so on, where they
+    were not written down in their order."""
     last: int | None = None
     """The sequence number of the event that ended it."""
     ended_by: str = ""
     """The type of that event."""
     response: Raw = Raw(b"null")
     """The response, without its output."""
+    began_as: str | None = None
+    """The id that was shown at its beginning, where it was tried again: that leads here, too."""
 
 
 _asked: Final = msgspec.json.Decoder(AskedNote)

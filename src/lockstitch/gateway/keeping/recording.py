@@ -78,7 +78,7 @@ class Recorder:
         self._facts.clear()
 
     async def close(self) -> None:
-        """Until all that there is was written; and if that was the last, the exchange let go."""
+        """Until all that there is was written, and if that was the last, the exchange let go."""
         if self._facts:
             self._begin()
         while self._writing is not None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Raw
 
 from lockstitch.core.errors import LockstitchError, NotAnItem
-from lockstitch.core.facts import Ending, ItemCompleted, Seq
+from lockstitch.core.facts import Ending, ItemCompleted, Noted, Seq
 from lockstitch.gateway.events import Body, body_of
 from lockstitch.gateway.keeping.exchanges import (
     CONTINUES,
@@ -23,8 +23,8 @@ from lockstitch.gateway.keeping.exchanges import (
     without_output,
 )
 from lockstitch.gateway.keeping.journal import Exchanges
-from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
-from lockstitch.gateway.keeping.recording import NotDurable, Recorder
+from lockstitch.gateway.keeping.notes import ASKED, AnsweredNote, AskedNote, written
+from lockstitch.gateway.keeping.recording import DELETED, NotDurable, Recorder
 from lockstitch.upstream.item_order import ItemOrder
 from lockstitch.upstream.responses_answer import ENDING_OF_EVENT, ENDING_OF_STATUS
 
@@ -52,6 +52,8 @@ class Recording:
         self.when_opened: Callable[[str], None] | None = None
         self.when_ended: Callable[[Recording], Beside | None] | None = None
         """What it gives back is done once the exchange is durable, before the end may be seen."""
+        self.first: Recording | None = None
+        """The try under whose id the client saw the answer begin, if it broke off."""
         self._exchanges = exchanges
         self._tenant = tenant
         self._items = items
@@ -69,6 +71,9 @@ class Recording:
         if self.id is not None:
             return
         self.id = response
+        if self.first is not None and self.first.id == response:
+            self._go_on_with(self.first)
+            return
         exchanges, tenant = self._exchanges, self._tenant
         self._recorder = Recorder(
             lambda facts, last: exchanges.begun(tenant, response, facts, last=last),
@@ -83,6 +88,15 @@ class Recording:
         self._recorder.record(beginning.facts, waits=True)
         if self.when_opened is not None:
             self.when_opened(response)
+
+    def _go_on_with(self, first: Recording) -> None:
+        """An upstream that gives an id again goes on with it: so does its exchange, which is held
+        all the time."""
+        self.first = None
+        self._recorder, self._request = first._recorder, first._request
+        first._recorder = None
+        if self._recorder is not None:
+            self._recorder.record([Noted(kind=ASKED, note=written(self.note))], waits=True)
 
     def done(self, item: bytes, index: int | None, number: int | None) -> bool:
         """An item was said to its end. Must it be durable before the client may see it?"""
@@ -116,24 +130,23 @@ class Recording:
             self._say(self._order.rest([bytes(item) for item in body.output or ()]))
             self._end(ending, f"response.{body.status}", None, Raw(response))
 
-    def cut(self, *, held: bool = False) -> None:
-        """Nothing more of the answer will be heard. ``held``: another try may follow, and until it
-        is known what it leads to nobody else may write here how this one ended."""
+    def cut(self) -> None:
+        """Nothing more of the answer will be heard."""
         if self._recorder is not None and self.ending is None:
             self._say(self._order.rest())
-            self._end(Ending.CUT, "", None, Raw(b""), held=held)
+            self._end(Ending.CUT, "", None, Raw(b""))
 
     async def lead_to(self, response: str) -> None:
-        """The next try was answered as this response: whoever asks for this one finds that. Raises
-        `NotDurable`."""
-        if self._recorder is not None:
-            self._recorder.record([same_as(response)], last=True)
-            await self._recorder.durable()
-
-    def let_go(self) -> None:
-        """It led nowhere: others may write here again."""
-        if self._recorder is not None:
-            self._recorder.record((), last=True)
+        """It broke off, and the next try was answered as this response: whoever asks for this one
+        finds that. Raises `NotDurable`."""
+        if self._recorder is None or self.ending is not None:
+            return
+        self.ending = Ending.CUT
+        self.when_opened = self.when_ended = None
+        self._recorder.record([same_as(response)], last=True)
+        await self._recorder.durable()
+        if self.unrecorded == DELETED:
+            await self._exchanges.forget(self._tenant, response)
 
     def left(self) -> None:
         """The answer goes on without us; who asks for it later may write down its end."""
@@ -191,9 +204,7 @@ class Recording:
             for future in later:
                 _follow(self._recorder.durable(), future)
 
-    def _end(
-        self, ending: Ending, type: str, number: int | None, response: Raw, *, held: bool = False
-    ) -> None:
+    def _end(self, ending: Ending, type: str, number: int | None, response: Raw) -> None:
         assert self._recorder is not None
         self.ending = ending
         without = without_output(bytes(response), brief=self._brief)
@@ -202,8 +213,9 @@ class Recording:
             last=number,
             ended_by=type,
             response=Raw(without),
+            began_as=self.first.id if self.first is not None else None,
         )
-        self._recorder.record(ended(self._request, ending, note), last=not held)
+        self._recorder.record(ended(self._request, ending, note), last=True)
         if self.when_ended is not None:
             self._beside = self.when_ended(self)
         self.when_opened = self.when_ended = None  # they hold whoever asked
@@ -215,7 +227,7 @@ async def _both(first: asyncio.Future[None], second: Beside) -> None:
     try:
         await second()
     except LockstitchError as error:
-        raise NotDurable(f"The conversation could not be written: {error}") from error
+        raise NotDurable(f"What belongs to it could not be written: {error}") from error
 
 
 def _follow(first: asyncio.Future[None], second: asyncio.Future[None]) -> None:

@@ -30,7 +30,7 @@ from lockstitch.gateway.deciding.retrying import (
     Try,
 )
 from lockstitch.gateway.deciding.sending import Form
-from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, peeked
+from lockstitch.gateway.events import FAILED, Heard, as_sse, body_of, changed, number_of, peeked
 from lockstitch.gateway.keeping.conversations import Held
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.notes import AskedNote
@@ -111,8 +111,8 @@ class Answering:
         """An upstream may have it."""
         self._over = False
         self._first: Recording | None = None
-        """The try under whose id the answer began, if it broke off. It is held until it is known
-        what that id leads to."""
+        """The try under whose id the client saw the answer begin, if it failed. It has no end, and
+        its exchange is held, until it is known what became of the next."""
         self._runs: list[str] = []
         """The responses under which others can follow the stream: one for each try that began."""
 
@@ -142,7 +142,7 @@ class Answering:
         """The answer, if it is not in the stream. What is raised was raised before that began."""
         try:
             async with AsyncExitStack() as stack:
-                stack.push_async_callback(self._let_go_of_first)
+                stack.push_async_callback(self._end_first)
                 await self._world.try_journal()
                 found = await prepared(self._world, self._caller, self._asked, stack)
                 return await self._tried(found)
@@ -180,8 +180,8 @@ class Answering:
         stripped = in_doubt = False
         while True:
             if not self._asked.generate and not self._ways.warms_up(upstream):
-                keep, stream = self._keep_first_id, self._stream
-                await warmed_up(world, self._caller, found, upstream, stream, keep_first_id=keep)
+                stream, first = self._stream, self._first
+                await warmed_up(world, self._caller, found, upstream, stream, first=first)
                 self._stream.end()
                 return None
             made, at_this = made + 1, at_this + 1
@@ -194,11 +194,6 @@ class Answering:
                     return await self._answered(found, attempt, outcome)
                 # A second head cannot follow the first.
                 outcome = Broken(LineFailure("The upstream went on without a stream.", sent=True))
-            if self._asked.background:
-                attempt.recording.left()  # it goes on, heard or not
-            else:
-                self._cut(attempt.recording)
-            await attempt.recording.close()
             failure = failure_of(outcome)
             if isinstance(failure, LineFailure):
                 self._caller.note_failure(upstream.name, failure)
@@ -222,6 +217,13 @@ class Answering:
                 unattended=self._is_unattended,
             )
             step = retrying.next_step(this)
+            if self._began_with(attempt.recording) and retrying.goes_on(step):
+                self._first = attempt.recording
+            else:
+                self._leave(attempt.recording, outcome)
+            await attempt.recording.close()
+            if attempt.recording is self._first and attempt.recording.failure is not None:
+                return self._unkept(attempt.recording.failure)
             in_doubt = in_doubt or isinstance(step, ReadBack)
             step = await self._in_its_time(step, this, found, upstream)
             why = retrying.failed(failure, anchor=anchor).name.lower()
@@ -249,6 +251,9 @@ class Answering:
                 self._caller.note(f"not replayed: {error}")
                 step = retrying.PassOn()
             again = retrying.is_repeatable(this)
+            if attempt.recording is self._first:
+                self._leave(attempt.recording, outcome)
+            await self._end_first()
             return self._failed(attempt, outcome, step, at, again=again)
 
     @property
@@ -315,6 +320,30 @@ class Answering:
             seconds.observe(attempt.begins - asked_at)
         return attempt, outcome
 
+    # --- what a try leaves behind --------------------------------------------------------------
+
+    def _began_with(self, recording: Recording) -> bool:
+        """Is it the try under whose id the client saw the answer begin?"""
+        stream = self._stream
+        seen = stream.visible and stream.shown is not Shown.NOTHING and self._first is None
+        return seen and recording.id is not None and recording.id == body_of(stream.response).id
+
+    def _leave(self, recording: Recording, outcome: Outcome) -> None:
+        """A try failed, and nothing comes of it any more."""
+        if isinstance(outcome, Refused) and outcome.heard.event.type == FAILED:
+            event = outcome.heard.event
+            recording.ended(event.type, number_of(outcome.heard), event.response)
+        elif self._asked.background:
+            recording.left()  # it goes on, heard or not
+        else:
+            recording.cut()
+
+    async def _end_first(self) -> None:
+        """Nothing has become of what the client saw begin."""
+        if self._first is not None:
+            self._first.cut()
+            await self._first.close()
+
     def _recording(self, found: Prepared, upstream: Reached, sent: Sending) -> Recording:
         world, asked, tenant = self._world, self._asked, self._caller.tenant
         note = AskedNote(
@@ -334,20 +363,18 @@ class Answering:
         log = self._stream.log
 
         def opened(response: str) -> None:
-            if self._first is not None and self._first.id == response:
-                self._first.let_go()  # an upstream that gives an id again means the newer
-                self._first = None
             if log is not None:
                 self._runs.append(response)
                 world.runs.begin(tenant, response, log)
 
         def ended(recording: Recording) -> Beside | None:
             held = found.held if recording.continues else None
-            if held is None and self._first in (None, recording):
+            if held is None and recording.first is None:
                 return None
-            return lambda: self._written_too(found, recording, held)
+            return lambda: _written_too(found, recording, held)
 
         recording.when_opened, recording.when_ended = opened, ended
+        recording.first = self._first
         return recording
 
     def _remember(self, found: Prepared, recording: Recording) -> None:
@@ -371,30 +398,6 @@ class Answering:
             careful("not recorded", request_id=self._caller.request_id, why=recording.unrecorded)
         stream.end()
         return None
-
-    async def _written_too(self, found: Prepared, recording: Recording, held: Held | None) -> None:
-        """What must be there, too, before anybody sees the end of an answer and goes on from it."""
-        if held is not None:
-            await _added(held, found, recording)
-        if recording.id is not None:
-            await self._keep_first_id(recording.id)
-
-    def _cut(self, recording: Recording) -> None:
-        """A try broke off. One whose id the client has seen is held for the next."""
-        shown = body_of(self._stream.response).id if self._stream.response else None
-        if self._first is None and shown is not None and recording.id == shown:
-            self._first = recording
-        recording.cut(held=recording is self._first)
-
-    async def _keep_first_id(self, id: str) -> None:
-        """The id under which it began leads to it, too."""
-        if self._first is not None:
-            await self._first.lead_to(id)
-
-    async def _let_go_of_first(self) -> None:
-        if self._first is not None:
-            self._first.let_go()
-            await self._first.close()
 
     async def _answered(self, found: Prepared, attempt: Attempt, outcome: Whole) -> Whole | None:
         recording, body = attempt.recording, outcome.body
@@ -499,6 +502,11 @@ class Answering:
         self._caller.note(f"{what}: {why}")
 
 
-async def _added(held: Held, found: Prepared, recording: Recording) -> None:
-    """A conversation has what was asked, and what was answered, together or not at all."""
-    await held.add([*found.added, *recording.said])
+async def _written_too(found: Prepared, recording: Recording, held: Held | None) -> None:
+    """What must be there, too, before anybody sees the end of an answer and goes on from it: under
+    the id that it began with; and in a conversation what was asked and what was answered, together
+    or not at all."""
+    if recording.first is not None and recording.id is not None:
+        await recording.first.lead_to(recording.id)
+    if held is not None:
+        await held.add([*found.added, *recording.said])

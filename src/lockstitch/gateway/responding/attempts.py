@@ -238,7 +238,6 @@ class Attempt:
             self.recording.cut()
             return _Then.HOLD, heard  # it ends the stream, as a terminal event would
         if event.type == FAILED and shown is not Shown.MORE:
-            self.recording.ended(event.type, number, event.response)
             return _Then.STOP, heard
         told = self.restore(heard)
         self.recording.ended(event.type, number, told.event.response)

@@ -5,7 +5,6 @@ It says nothing and can be gone on from; what it was asked is sent with the firs
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -34,10 +33,10 @@ async def warmed_up(
     upstream: Reached,
     stream: Stream,
     *,
-    keep_first_id: Callable[[str], Awaitable[None]],
+    first: Recording | None,
 ) -> None:
-    """Give a response that says nothing, and write it down. Where an upstream had begun with it the
-    client is told only its end, and the id under which it began is kept, too."""
+    """Give a response that says nothing, and write it down. Where an upstream had begun with it,
+    as ``first``, the client is told only its end, and the id under which it began leads there."""
     begun = stream.shown is not Shown.NOTHING
     now = world.clock()
     response = f"{LOCAL_ID}{secrets.token_hex(16)}"
@@ -51,6 +50,7 @@ async def warmed_up(
         created=now,
     )
     recording = Recording(world.exchanges, caller.tenant, note, found.added, brief=False)
+    recording.first = first
     recording.opened(response)
     types = (CREATED, IN_PROGRESS, COMPLETED)
     for number, type_ in enumerate(types):
@@ -65,7 +65,8 @@ async def warmed_up(
             durable = recording.durable()
             if durable is not None:
                 await durable
-            await keep_first_id(response)
+            if first is not None:
+                await first.lead_to(response)
         stream.begin(200, ())
         stream.show(as_sse(type_, data), (heard,))
 

@@ -282,7 +282,7 @@ def not_written_yet(response: str) -> Refusal:
     """It is heard here, and the journal does not have it."""
     return Refusal(
         status=503,
-        message=f"Response '{response}' is being answered, and the journal does not have it yet. "
+        message=f"The journal does not have response '{response}' yet, which is being answered. "
         "Ask again.",
         type="server_error",
         code="journal_unavailable",

@@ -410,6 +410,20 @@ def test_an_upstream_that_gives_its_id_again_goes_on_with_it():
     building.run(play())
 
 
+def test_an_id_that_was_given_twice_and_then_another_leads_there():
+    async def play():
+        async with both(up_retries=2) as (up, gw):
+            for _ in range(2):
+                up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_2", message("found")))
+            assert (await gw.stream(input="x"))[-1]["type"] == "response.completed"
+            one, two = [await gw.world.exchanges.exchange("local", f"resp_{n}") for n in (1, 2)]
+            assert one == two
+            await building.until(lambda: gw.store.claimed == {})
+
+    building.run(play())
+
+
 def test_an_answer_that_broke_off_for_good_is_free_again():
     async def play():
         async with both(up_retries=1) as (up, gw):

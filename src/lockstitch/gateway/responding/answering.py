@@ -325,7 +325,7 @@ class Answering:
     def _began_with(self, recording: Recording) -> bool:
         """Is it the try under whose id the client saw the answer begin?"""
         stream = self._stream
-        seen = stream.visible and stream.shown is not Shown.NOTHING and self._first is None
+        seen = stream.visible and stream.shown is not Shown.NOTHING
         return seen and recording.id is not None and recording.id == body_of(stream.response).id
 
     def _leave(self, recording: Recording, outcome: Outcome) -> None:

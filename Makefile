@@ -57,6 +57,9 @@ clean: ## Remove what was built
 $(READY): requirements.lock pyproject.toml
 	@echo "Installing what development needs into $(VENV), once: a few minutes, about 700 MB"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+# The lock names everything, so nothing is resolved: pip would look for newer releases of what is asked for
+# with an extra, and refuse them. What the lock might lack is told by pip check.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip check --quiet --disable-pip-version-check
 	@touch $@

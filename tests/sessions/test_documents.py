@@ -91,6 +91,9 @@ def test_other_json_is_not_a_session(tmp_path, content, said):
     ("content", "said"),
     [
         (b'[{"role": "user"}, {"role": "us', "torn or not JSON"),
+        (b'[{"role": "user"}\n', r"ends before it is whole \(line 2\)"),
+        (b'{"input": []', "ends before it is whole"),
+        (b'{"input"', "ends before it is whole"),
         (b'[{"role": "user"} {"role": "user"}]', "lacks a comma"),
         (b'[{"role": "user"}] []', "something behind its end"),
         (b'[{"role": "user", "content": "\xff"}]', "not UTF-8"),

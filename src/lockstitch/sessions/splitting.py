@@ -94,7 +94,7 @@ class Splitter:
                 return
             if fields:
                 if self._peek() != ",":
-                    raise self._broken("lacks a comma between its fields")
+                    raise self._lacks("a comma between its fields")
                 lead += self._take(1) + self._white()
             fields += 1
             key, key_text = self._value()
@@ -102,7 +102,7 @@ class Splitter:
                 raise self._broken("has a key that is not a string")
             between = self._white()
             if self._peek() != ":":
-                raise self._broken("lacks a colon")
+                raise self._lacks("a colon")
             between += self._take(1) + self._white()
             yield Text(lead + key_text + between)
             if key in LIST_FIELDS and self._peek() == "[" and not self.found_list:
@@ -124,7 +124,7 @@ class Splitter:
                 return
             if index:
                 if self._peek() != ",":
-                    raise self._broken("lacks a comma in its list")
+                    raise self._lacks("a comma in its list")
                 lead += self._take(1) + self._white()
             line = self._line
             _, text = self._value()
@@ -188,6 +188,9 @@ class Splitter:
         self._buffer = kept + text
         self._at = 0
         return bool(data)
+
+    def _lacks(self, what: str) -> CannotRead:
+        return self._broken(f"lacks {what}" if self._peek() else "ends before it is whole")
 
     def _too_long(self) -> CannotRead:
         return self._broken(f"has an item longer than {LONGEST_LINE_BYTES // (1024 * 1024)} MiB")

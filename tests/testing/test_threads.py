@@ -83,5 +83,5 @@ def test_an_emulator_that_cannot_start_says_why(emulator, monkeypatch):
     second = EmulatorThread()
     start = second.emulator.start
     monkeypatch.setattr(second.emulator, "start", lambda: start(port=taken))
-    with pytest.raises(CannotListen, match="Choose another --port"):
+    with pytest.raises(CannotListen, match=f":{taken}: it is in use. Choose another --port"):
         second.start()

@@ -5,6 +5,7 @@
 
 For tests that are not async, `lockstitch.testing` runs one in a thread."""
 
+import errno
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -120,8 +121,8 @@ class Emulator:
             host, port = await listener.start(host, port)
         except (OSError, OverflowError) as problem:
             raise CannotListen(
-                f"Cannot listen on {host}:{port}: {problem}. Choose another --port (0 takes any "
-                "that is free) or --host."
+                f"Cannot listen on {host}:{port}: {_why(problem)}. Choose another --port (0 takes"
+                " any that is free) or --host."
             ) from problem
         self._listener = listener
         self.url = f"http://{_in_url(host)}:{port}"
@@ -204,6 +205,13 @@ def _refusal(said: web.HTTPException, request: web.Request) -> Refused:
             return refusals.unknown_path(request.method, request.path or request.raw_path)
         case _:
             return refusals.unreadable_request(said.text or said.reason, said.status)
+
+
+def _why(problem: Exception) -> str:
+    """The event loop's own words begin with a number and name the address once more."""
+    if isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE:
+        return "it is in use"
+    return str(problem)
 
 
 def _in_url(host: str) -> str:

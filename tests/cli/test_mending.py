@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -241,6 +242,12 @@ def test_standard_output_gets_the_session_or_the_report_never_both(session, argu
     assert b"Standard output gets the mended session. Name a file for the report." in ran.stderr
 
 
+def test_standard_output_gets_the_diff_or_the_report_never_both(session):
+    code, out, err = lockstitch("mend", "s.jsonl", "--diff", "--report", "-")
+    assert (code, out) == (2, "")
+    assert "Standard output gets the diff. For the report, use --dry-run." in err
+
+
 def test_nothing_is_mended_whose_report_cannot_be_written(session):
     how = ["--in-place", "--report", "missing/report.json"]
     code, _, err = lockstitch("mend", "s.jsonl", *how)
@@ -248,6 +255,17 @@ def test_nothing_is_mended_whose_report_cannot_be_written(session):
     assert "missing/report.json: cannot be written: No such file or directory." in err
     assert session.read_bytes() == BROKEN
     assert names(session) == ["s.jsonl"]
+
+
+def test_a_report_on_a_read_only_disk_is_told_by_its_own_name(session, monkeypatch):
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_bytes", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    code, _, err = lockstitch("mend", "s.jsonl", "--in-place", "--report", "report.json")
+    assert code == 2
+    assert "report.json: cannot be written: Read-only file system. Nothing was changed." in err
 
 
 @pytest.mark.parametrize("session_is", [BROKEN, WHOLE])

@@ -113,9 +113,12 @@ def _report_place(source: Source, target: Place, options: Options) -> Place | No
         return None
     report = place(str(options.report))
     if report.is_stdout:
-        if options.diff or (options.writes and target.is_stdout):
-            what = "the diff" if options.diff else "the mended session"
-            raise CannotWrite(f"Standard output gets {what}. Name a file for the report.")
+        if options.diff:
+            raise CannotWrite("Standard output gets the diff. For the report, use --dry-run.")
+        if options.writes and target.is_stdout:
+            raise CannotWrite(
+                "Standard output gets the mended session. Name a file for the report."
+            )
         return report
     if not options.writes:
         raise CannotWrite(

@@ -10,7 +10,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -149,7 +149,8 @@ def prepared(place: Place, content: bytes) -> Iterator[Callable[[], None]]:
             ) from error
         yield partial(_put, made, place)
     finally:
-        made.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed either
+            made.unlink()
 
 
 def _write_into(place: Place, content: bytes) -> None:

@@ -71,17 +71,25 @@ def check(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files, folders, store:URL, or - for standard input.", show_default=False
+            help="Files, folders, store:URL, or - for standard input.",
+            metavar="PATH",
+            show_default=False,
         ),
     ] = None,
     output: Annotated[Output, typer.Option(help="How to say it.")] = Output.text,
     select: Annotated[
         list[str] | None,
-        typer.Option(help="Only these codes, or codes that begin so.", show_default=False),
+        typer.Option(
+            help="Only these codes, with commas between them, or codes that begin so.",
+            metavar="CODES",
+            show_default=False,
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(help="Not these codes, or codes that begin so.", show_default=False),
+        typer.Option(
+            help="Not these codes, or codes that begin so.", metavar="CODES", show_default=False
+        ),
     ] = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Count each code.")] = False,
     explain: Annotated[
@@ -118,10 +126,14 @@ def check(
 
 @app.command()
 def mend(
-    path: Annotated[str, typer.Argument(help="A file, or - from standard input to output.")],
+    path: Annotated[
+        str, typer.Argument(help="A file, or - from standard input to output.", metavar="FILE")
+    ],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Where to write; default: FILE.mended beside it."),
+        typer.Option(
+            "-o", "--out", help="Where to write; default: FILE.mended beside it.", metavar="OUT"
+        ),
     ] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace the file; a backup is kept beside it.")
@@ -133,13 +145,14 @@ def mend(
         bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite OUT, or the report, if it exists.")
+        bool, typer.Option("--force", help="Overwrite OUT, or REPORT, if it exists.")
     ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
             help="Also write what was done, with all that was removed, as JSON; - is standard"
-            " output, and the only place with --dry-run."
+            " output, and the only place with --dry-run.",
+            metavar="REPORT",
         ),
     ] = None,
     keep: Annotated[
@@ -192,7 +205,11 @@ def emulate(
     seed: Annotated[int, typer.Option(help="What ids follow from.")] = 0,
     script: Annotated[
         Path | None,
-        typer.Option(help="What the model says: a .yaml, .json or .py file.", show_default=False),
+        typer.Option(
+            help="What the model says: a .yaml, .json or .py file.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     fault: Annotated[
         list[str] | None,
@@ -204,7 +221,11 @@ def emulate(
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="Write all that goes over the wire here, as JSONL.", show_default=False),
+        typer.Option(
+            help="Write all that goes over the wire here, as JSONL.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     faults: Annotated[
         bool, typer.Option("--faults", help="List the faults, and what each does.")

@@ -24,7 +24,11 @@ class ModeName(StrEnum):
 def chat(
     thread: Annotated[
         str | None,
-        typer.Argument(help="The thread to go on with; default: a new one.", show_default=False),
+        typer.Argument(
+            help="The thread to go on with; default: a new one.",
+            metavar="THREAD",
+            show_default=False,
+        ),
     ] = None,
     model: Annotated[str, typer.Option(help="Which model to ask.")] = MODEL,
     store: Annotated[
@@ -93,7 +97,9 @@ def _is_address(url: str) -> bool:
 def demo(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(help="Their letters: A, B, C, D; default: all.", show_default=False),
+        typer.Argument(
+            help="Their letters: A, B, C, D; default: all.", metavar="CASE", show_default=False
+        ),
     ] = None,
     output: Said = Output.text,
 ) -> None:

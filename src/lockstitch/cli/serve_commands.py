@@ -72,7 +72,9 @@ def serve(
 
 
 def key(
-    name: Annotated[str, typer.Argument(help="Whose it is. Logs and the journal name it so.")],
+    name: Annotated[
+        str, typer.Argument(help="Whose it is. Logs and the journal name it so.", metavar="NAME")
+    ],
     expires: Annotated[
         str | None,
         typer.Option(

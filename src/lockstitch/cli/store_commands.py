@@ -24,7 +24,11 @@ class Output(StrEnum):
 
 Url = Annotated[
     str,
-    typer.Argument(help="sqlite:///FILE, or postgresql://USER@HOST/DATABASE.", show_default=False),
+    typer.Argument(
+        help="sqlite:///FILE, or postgresql://USER@HOST/DATABASE.",
+        metavar="URL",
+        show_default=False,
+    ),
 ]
 Said = Annotated[Output, typer.Option("--output", help="How to say it.")]
 
@@ -40,7 +44,9 @@ def stats(url: Url, output: Said = Output.text) -> None:
 @store.command()
 def export(
     url: Url,
-    file: Annotated[str, typer.Argument(help="Where to write; - for standard output.")] = "-",
+    file: Annotated[
+        str, typer.Argument(help="Where to write; - for standard output.", metavar="FILE")
+    ] = "-",
     conversation: Annotated[
         list[str] | None,
         typer.Option(help="Only this one; may be given again.", metavar="ID", show_default=False),
@@ -56,7 +62,9 @@ def export(
 @store.command("import")
 def import_(
     url: Url,
-    file: Annotated[str, typer.Argument(help="An export; - for standard input.")] = "-",
+    file: Annotated[
+        str, typer.Argument(help="An export; - for standard input.", metavar="FILE")
+    ] = "-",
     output: Said = Output.text,
 ) -> None:
     """Read an export into a store. What is there already is skipped.

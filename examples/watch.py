@@ -1,7 +1,8 @@
 """An agent that can be killed and watched: `python examples/watch.py --watch`.
 
 Without a key it runs against an emulator that cuts its stream, so that there is something to see.
-Kill it at any moment and run it again: it goes on, and books once."""
+Kill it at any moment and run it again: it goes on, and books once. Another THREAD begins anew.
+It needs: pip install '.[openai,sqlite,emulator]'"""
 
 import argparse
 import asyncio
@@ -107,7 +108,7 @@ async def main(arguments: argparse.Namespace) -> None:
             model=arguments.model,
             tools=[find_flights, book],
             store=f"sqlite:///{arguments.store}",
-            wait=60,  # a process that was killed keeps its thread for half a minute
+            wait=60,  # a process that was killed elsewhere keeps its thread for half a minute
         )
         await stack.enter_async_context(runner)
         begun = bool(await runner.history(arguments.thread))
@@ -125,10 +126,22 @@ def parsed(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("thread", nargs="?", default="trip")
-    parser.add_argument("--watch", action="store_true", help="show a table that lives")
-    parser.add_argument("--model", default="gpt-5.5")
-    parser.add_argument("--store", type=Path, default=Path("watch.db"))
+    parser.add_argument(
+        "thread",
+        nargs="?",
+        default="trip",
+        metavar="THREAD",
+        help="the thread to go on with, or to begin (%(default)s)",
+    )
+    parser.add_argument("--watch", action="store_true", help="show the turn as a live table")
+    parser.add_argument("--model", default="gpt-5.5", help="which model to ask (%(default)s)")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        default=Path("watch.db"),
+        metavar="FILE",
+        help="where threads are kept (%(default)s)",
+    )
     return parser.parse_args(given)
 
 

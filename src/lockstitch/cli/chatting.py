@@ -68,7 +68,8 @@ async def _chat(options: Options, tools: Toolbox) -> int:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(options, screen))
         store = await stack.enter_async_context(open_store(options.store or _own_store()))
-        screen.note(f"Thread {thread} in {store.url}. Ctrl-C stops a turn; once more, the chat.")
+        screen.note(f"Thread {thread} in {store.url}.")
+        screen.note("Ctrl-C stops a turn; once more, the chat.")
         goes_on = await _goes_on(store, thread, options.mode, screen)
         runner = Runner(
             client=client,
@@ -275,8 +276,9 @@ async def _client(options: Options, screen: Screen) -> AsyncIterator[Any]:
     settings = Settings(seed=secrets.randbits(32))
     async with Emulator(settings=settings) as emulator:
         screen.note(
-            "There is no OPENAI_API_KEY, so this talks to an emulator: it repeats what you say, and"
-            ' calls the tools that you name, as in: read_file {"path": "README.md"}'
+            "There is no OPENAI_API_KEY, so this talks to an emulator. It repeats what you\n"
+            "say, and calls the tools that you name: list_folder, read_file, write_file,\n"
+            'run_shell; as in: read_file {"path": "README.md"}'
         )
         async with AsyncOpenAI(api_key="any", base_url=emulator.base_url) as client:
             yield client

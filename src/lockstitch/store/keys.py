@@ -94,6 +94,7 @@ class Keys:
         except OSError as problem:
             raise NotAKey(
                 f"The file of keys {os.fspath(path)} cannot be read: {problem.strerror}."
+                " Check the path; a new key is made with: lockstitch store key"
             ) from None
         except UnicodeDecodeError:
             raise NotAKey(

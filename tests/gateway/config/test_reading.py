@@ -190,7 +190,7 @@ connect_seconds, guard, headers, key_env, key_file, models, name, retries, silen
 transport, url.
 gateway.toml:14: upstreams[0].guard: must be "off", "report", "mend" or "refuse", not this text. \
 Did you mean 'mend'?
-gateway.toml:15: upstreams[0].key: a key does not belong into this file: such files are copied, \
+gateway.toml:15: upstreams[0].key: a key does not belong in this file: such files are copied, \
 backed up and shared. Put it into an environment variable and name that (key_env), or into a file \
 of its own (key_file).
 gateway.toml:16: upstreams[0].apis[1]: must be "responses", "chat" or "messages", not this text.
@@ -225,7 +225,7 @@ openai."""
         ("[limits]\nrequest_seconds = inf", "2: limits.request_seconds: must be at least"),
         ("[log]\nlevel = 2", '2: log.level: must be "debug", "info", "warning" or "error", not 2.'),
         ("[[keys]]\nname = 'a'", "1: keys[0]: hash is missing. Make a key"),
-        ("[[keys]]\nkey = 'x'", "2: keys[0].key: a key does not belong into this file, only its"),
+        ("[[keys]]\nkey = 'x'", "2: keys[0].key: a key does not belong in this file, only its"),
         (
             f"[[keys]]\nname = 'a'\nhash = '{HASH}'\n[[keys]]\nname = 'b'\nhash = '{HASH}'",
             "6: keys[1].hash: is that of line 3.",

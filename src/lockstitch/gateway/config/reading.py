@@ -56,11 +56,11 @@ _SECRET_HEADERS: Final = {"authorization", "proxy-authorization", "x-api-key", "
 _OWN_HEADERS: Final = {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te"}
 
 _NO_KEY_HERE: Final = (
-    "a key does not belong into this file: such files are copied, backed up and shared. Put it into"
+    "a key does not belong in this file: such files are copied, backed up and shared. Put it into"
     " an environment variable and name that (key_env), or into a file of its own (key_file)."
 )
 _NO_OWN_KEY_HERE: Final = (
-    "a key does not belong into this file, only its hash does. Make a key, with its hash, by:"
+    "a key does not belong in this file, only its hash does. Make a key, with its hash, by:"
     " lockstitch key NAME"
 )
 _SECRET_WORDS: Final = ("key", "api_key", "apikey", "token", "secret", "password", "bearer")

@@ -566,7 +566,6 @@ def ending_so(last):
 ENDS = {
     "an error": {"type": "error", "code": "server_error", "message": "No.", "param": None},
     "failed, and nothing listed": told_by("resp_1", ending="failed")[-1],
-    "no status": {"type": "response.completed", "response": {"id": "resp_1", "output": []}},
 }
 
 
@@ -599,6 +598,38 @@ def test_a_response_that_lists_nothing_in_the_end_is_kept_as_it_was_said():
             kept = await gw.world.exchanges.exchange("local", "resp_1")
             assert [json.loads(item)["id"] for item in kept.said] == ["fc_1", "msg_1"]
             assert kept.continues
+
+    building.run(play())
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"id": "resp_1", "output": []},
+        {"id": "resp_1", "status": "in_progress"},
+        {"status": "completed"},
+        {"id": "another", "status": "completed"},
+        None,
+        5,
+    ],
+)
+def test_an_event_that_ends_a_response_does_so_whatever_the_response_in_it_says(response):
+    async def play():
+        async with both() as (up, gw):
+            note = AskedNote(upstream="up", base="resp_0", anchored=True)
+            recording = Recording(gw.world.exchanges, "local", note, said("Hi."))
+            recording.opened("resp_1")
+            recording.left()
+            await recording.close()
+            events = ending_so({"type": "response.completed", "response": response})
+            up.then(building.raw(building.sse(events)))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                seen = building.events_in(await told.read())
+            assert [event["type"] for event in seen] == [event["type"] for event in events]
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert kept.ending is Ending.COMPLETED
+            assert [json.loads(item)["id"] for item in kept.said] == ["fc_1", "msg_1"]
+            assert kept.answered.last == seen[-1]["sequence_number"]
 
     building.run(play())
 

@@ -267,6 +267,10 @@ def test_items_that_came_before_their_turn_are_put_in_their_order() -> None:
     assert found(other) == [other, second, third]
     nameless = {name: first[name] for name in first if name != "id"}
     assert found(nameless, second) == [nameless, second, third]
+    # The second of an id is a second item.
+    twin = first | {"status": "completed"}
+    assert found(first, listed=[first, twin]) == [first, twin]
+    assert found(first, twin, listed=[first, twin, third]) == [first, twin, third]
     # Some tell of their items only as they are said.
     heard = {json.dumps(item).encode(): n for item, n in ((first, None), (second, 5))}
     assert found(first, listed=[], heard=heard) == [first, second]

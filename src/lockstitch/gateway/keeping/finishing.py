@@ -72,8 +72,14 @@ def _with(said: Sequence[bytes], heard: Iterable[bytes]) -> list[bytes]:
 
 
 def _places(said: Sequence[bytes], listed: Sequence[bytes]) -> list[int]:
-    """Where each item that was said is listed. It is the one of its id; where none has that (some
-    servers give another one in the end, or none) it is the one in its place."""
-    ids = {id_of(item): at for at, item in enumerate(listed)}
-    ids.pop(None, None)
-    return [ids.get(id_of(item), at) for at, item in enumerate(said)]
+    """Where each item that was said is listed. It is the next one of its id; where none has that
+    (some servers give another one in the end, or none) it is the one in its place."""
+    by_id: dict[str | None, list[int]] = {}
+    for at, item in enumerate(listed):
+        by_id.setdefault(id_of(item), []).append(at)
+    by_id.pop(None, None)
+    places: list[int] = []
+    for at, item in enumerate(said):
+        of_its_id = by_id.get(id_of(item))
+        places.append(of_its_id.pop(0) if of_its_id else at)
+    return places

@@ -340,6 +340,40 @@ def test_one_that_was_tried_again_is_deleted_with_all_that_was_sent(name):
     building.run(play())
 
 
+def test_a_try_that_came_to_nothing_is_deleted_alone():
+    async def play():
+        async with both(up_state="gateway", up_retries=2) as (up, gw):
+            for n in (1, 2):
+                up.then(saying(told_by(f"resp_{n}", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_3", message("found")))
+            await gw.stream(input="x")
+            exchange = gw.world.exchanges.exchange
+            assert (await exchange("local", "resp_2")).answered.began_as is None
+            async with gw.client.delete(f"{gw.url}/responses/resp_2") as gone:
+                assert gone.status == 200
+            assert await exchange("local", "resp_2") is None
+            assert (await exchange("local", "resp_1")).id == "resp_3"
+
+    building.run(play())
+
+
+def test_an_id_that_an_upstream_has_given_again_is_not_deleted_with_what_it_led_to():
+    async def play():
+        async with both(up_state="gateway") as (up, gw):
+            up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_2", message("found")))
+            await gw.stream(input="x")
+            up.then(streaming("resp_1", message("newer")))
+            await gw.stream(input="y")
+            async with gw.client.delete(f"{gw.url}/responses/resp_2") as gone:
+                assert gone.status == 200
+            exchange = gw.world.exchanges.exchange
+            assert await exchange("local", "resp_2") is None
+            assert b"newer" in (await exchange("local", "resp_1")).said[0]
+
+    building.run(play())
+
+
 def test_one_that_is_deleted_while_it_is_tried_again_is_said_to_its_end_and_not_kept():
     async def play():
         async with both(up_state="gateway") as (up, gw):

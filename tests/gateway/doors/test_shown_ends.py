@@ -692,6 +692,32 @@ def test_a_client_whose_call_is_held_hears_that_somebody_is_there(monkeypatch):
     building.run(play())
 
 
+def test_nobody_hears_a_stream_whose_client_has_gone_before_it_began():
+    async def play():
+        async with both() as (up, gw):
+            await unheard(gw)
+            begins = asyncio.Event()
+
+            async def late(asked):
+                await begins.wait()
+                told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+                await told.prepare(asked.request)
+                while True:
+                    await told.write(b": on and on\n\n")
+                    await asyncio.sleep(0.01)
+
+            up.then(late)
+            _, writer = await gw.talk()
+            writer.write(b"GET /v1/responses/resp_1?stream=true HTTP/1.1\r\nhost: x\r\n\r\n")
+            await building.until(lambda: up.asked)
+            writer.transport.abort()
+            await asyncio.sleep(0.2)  # for the gateway to notice
+            begins.set()
+            await building.until(lambda: up.gone)
+
+    building.run(play())
+
+
 def test_the_patience_with_who_hears_it_begins_when_the_stream_is_over():
     """However long that was."""
 

@@ -82,6 +82,10 @@ class Resumed:
                     await reader.write(AWAKE)
         finally:
             reader.let_go(self._line)
+
+    def leave(self) -> None:
+        """Nobody reads it any more."""
+        if self._line is not None:
             self._line.leave()
 
     # What the line calls.

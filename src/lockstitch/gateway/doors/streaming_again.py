@@ -115,7 +115,10 @@ class StreamAgain:
                 continue
             if not is_stream:
                 break
-            await resumed.write_to(await self._begun())
+            try:
+                await resumed.write_to(await self._begun())
+            finally:
+                resumed.leave()
             self._give_up = self._clock() + self._world.config.limits.unattended_seconds
             heard |= resumed.items
             if resumed.told:

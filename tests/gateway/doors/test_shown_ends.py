@@ -591,6 +591,36 @@ def test_a_stream_whose_response_became_another_is_not_gone_on_with_as_that(emul
     run(play())
 
 
+def test_who_has_only_heard_that_somebody_is_there_is_told_what_the_response_became():
+    async def play():
+        async with both() as (up, gw):
+            found = raw(told_by("resp_2", message("found"))[-1]["response"])
+            await keep(gw.world, found, upstream="up", tenant="local", stored=False)
+            recording = heard(gw.world, "local", "up")
+            recording.opened("resp_1")
+            await recording.durable()
+
+            async def silent(asked):
+                told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+                await told.prepare(asked.request)
+                await told.write(b": theirs\n\n")
+                await recording.lead_to("resp_2")
+                return told
+
+            lost = raw(told_by("resp_1", message("lost"))[-1]["response"])
+            up.then(silent, building.raw(lost, kind="application/json"))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                body = await told.read()
+            assert b": theirs" in body
+            last = building.events_in(body)[-1]
+            assert (last["type"], last["response"]["output"]) == (
+                "response.completed",
+                [message("found")],
+            )
+
+    building.run(play())
+
+
 def ending_so(last):
     """The events of a response with a call and a message, with this end."""
     events = told_by("resp_1", building.call(), message("hi"))[:-1]

@@ -121,7 +121,7 @@ class StreamAgain:
                 resumed.leave()
             self._give_up = self._clock() + self._world.config.limits.unattended_seconds
             heard |= resumed.items
-            if resumed.told:
+            if self._newer.told:
                 self._told_of = kept.id
             if resumed.last is not None:
                 return await self._write_last(kept, resumed, resumed.last, heard)

@@ -138,6 +138,27 @@ def test_what_was_seen_as_ended_is_kept_when_the_line_of_whoever_hears_it_breaks
     building.run(play())
 
 
+def test_one_that_broke_off_is_not_told_so_while_somebody_writes_down_how_it_ended():
+    async def play():
+        async with both() as (up, gw):
+            recording = heard(gw.world, "local", "up")
+            recording.opened("resp_1")
+            recording.cut()
+            await recording.close()
+            whole = raw(told_by("resp_1", message())[-1]["response"])
+
+            async def look():
+                up.then(building.raw(whole, kind="application/json"))
+                async with gw.client.get(gw.url + "/responses/resp_1") as told:
+                    return (await told.json())["status"]
+
+            async with await gw.world.exchanges.reopened("local", "resp_1"):
+                assert await look() == "in_progress"
+            assert await look() == "completed"
+
+    building.run(play())
+
+
 def test_a_response_that_has_only_just_begun_is_waited_for(emulator):
     async def play():
         made, body = await ask(emulator.base_url)

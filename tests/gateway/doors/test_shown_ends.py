@@ -779,10 +779,18 @@ def test_the_patience_with_who_hears_it_begins_when_the_stream_is_over():
             recording.opened("resp_1")
             await recording.durable()
             events = told_by("resp_1", message())
-            up.then(lambda asked: streamed(asked, events, pace=0.7))
+            over = asyncio.Event()
+
+            async def slow(asked):
+                told = await streamed(asked, events, pace=0.7)
+                over.set()
+                return told
+
+            up.then(slow)
             async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
                 reading = asyncio.create_task(told.read())
-                await asyncio.sleep(0.7 * len(events) + 1.5)
+                await over.wait()
+                await asyncio.sleep(1.5)
                 hear(recording, building.sse(events))
                 await recording.close()
                 assert building.events_in(await reading)[-1]["type"] == "response.completed"

@@ -48,8 +48,10 @@ def finished(
     items = [*kept.said, *(listed[at] for at in new)]
     by_place = sorted(range(len(items)), key=[*places, *new].__getitem__)
     in_order = [items[at] for at in by_place]
+    numbers = dict(zip(kept.said, kept.answered.numbers, strict=False))
+    numbers |= {item: number for item, number in heard.items() if number is not None}
     note = AnsweredNote(
-        numbers=[heard.get(item) for item in in_order],
+        numbers=[numbers.get(item) for item in in_order],
         order=by_place if by_place != list(range(len(items))) else [],
         last=last,
         ended_by=ended_by,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from openai.types.responses import Response
 
-from lockstitch.core.facts import Ending, ItemCompleted
+from lockstitch.core.facts import Ending, ItemCompleted, Noted
 from lockstitch.gateway.keeping import exchanges, telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.finishing import finished
-from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
+from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote, answered_note
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _values = st.none() | st.booleans() | st.integers(-5, 5) | _texts | st.lists(_texts, max_size=2)
@@ -126,7 +126,7 @@ def test_a_response_is_one_to_the_official_client(kept: Kept, under_way: bool) -
     assert told["id"] == "resp_9"
     assert told["object"] == "response"
     assert told["output"] == [json.loads(item) for item in kept.said]
-    runs = under_way and kept.ending is None
+    runs = under_way and not kept.end_known
     assert (told["status"] == "in_progress") == runs
     if told["status"] == "failed":
         assert told["error"] is not None
@@ -267,9 +267,29 @@ def test_items_that_came_before_their_turn_are_put_in_their_order() -> None:
     assert found(other) == [other, second, third]
     nameless = {name: first[name] for name in first if name != "id"}
     assert found(nameless, second) == [nameless, second, third]
+    # The second of an id is a second item.
+    twin = first | {"status": "completed"}
+    assert found(first, listed=[first, twin]) == [first, twin]
+    assert found(first, twin, listed=[first, twin, third]) == [first, twin, third]
     # Some tell of their items only as they are said.
     heard = {json.dumps(item).encode(): n for item, n in ((first, None), (second, 5))}
     assert found(first, listed=[], heard=heard) == [first, second]
+
+
+def test_items_keep_their_numbers_when_an_end_that_was_lost_is_found() -> None:
+    cut = msgspec.structs.replace(
+        kept(said=[MESSAGE], request=5, answered=AnsweredNote(numbers=[4])), ending=Ending.CUT
+    )
+    output = [json.loads(MESSAGE), json.loads(CALL)]
+    done = json.dumps({"id": "resp_1", "status": "completed", "output": output}).encode()
+
+    def numbers(heard: dict[bytes, int | None]) -> list[int | None]:
+        last = finished(cut, done, heard=heard)[-1]
+        assert isinstance(last, Noted)
+        return answered_note(last.note).numbers
+
+    assert numbers({}) == numbers({MESSAGE: None}) == [4, None]
+    assert numbers({json.dumps(output[1]).encode(): 7}) == [4, 7]
 
 
 def test_an_end_that_was_lost_and_is_found_follows_the_cut() -> None:

@@ -423,6 +423,37 @@ def test_a_conversation_is_locked_while_a_response_is_at_work_on_it():
     run(play())
 
 
+def test_an_answer_has_one_end_also_where_its_conversation_is_not_let_go():
+    async def play():
+        async with gateways.both(up_state="gateway") as (up, gw):
+            async with gw.client.post(gw.url + "/conversations", json={}) as made:
+                conversation = (await made.json())["id"]
+            gw.store.fails = lambda call, name: call == "release"
+            up.then(gateways.streaming("resp_1", gateways.message()))
+            events = await gw.stream(input="x", conversation=conversation)
+            assert [event["type"] for event in events if "response" in event] == [
+                "response.created",
+                "response.in_progress",
+                "response.completed",
+            ]
+
+    gateways.run(play())
+
+
+def test_what_was_added_is_added_also_where_the_conversation_is_not_let_go():
+    async def play():
+        async with gateways.both(up_state="gateway") as (_, gw):
+            async with gw.client.post(gw.url + "/conversations", json={}) as made:
+                items = f"{gw.url}/conversations/{(await made.json())['id']}/items"
+            gw.store.fails = lambda call, name: call == "release"
+            async with gw.client.post(items, json={"items": [gateways.user()]}) as added:
+                assert added.status == 200
+            async with gw.client.get(items) as told:
+                assert len((await told.json())["data"]) == 1
+
+    gateways.run(play())
+
+
 def test_edits_at_the_same_time_wait_for_one_another():
     async def play():
         async with serving() as served:

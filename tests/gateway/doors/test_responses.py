@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lockstitch.gateway.keeping.chains import Chain
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.showing.runs import Runs
+from lockstitch.gateway.showing.streams import Log
 from tests.gateway.building import (
     NOT_FOUND,
     QUICK,
@@ -543,6 +544,30 @@ def test_an_answer_leaves_nothing_to_the_garbage_collector(stream):
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize("again", ["the same id", "another", "nothing"])
+def test_an_answer_that_was_tried_again_leaves_nothing_large_to_the_garbage_collector(again):
+    async def main():
+        async with both() as (up, gw):
+            gw.world.runs.limit(0)  # nothing is kept for who comes back
+            gc.collect()
+            gc.disable()
+            before = [id(one) for one in gc.get_objects() if isinstance(one, Log)]
+            up.then(saying(told_by("resp_1", message())[:2], then="cut"))
+            if again == "nothing":
+                up.then(saying(told_by("resp_2", message())[:2], then="cut"))
+            else:
+                up.then(streaming("resp_1" if again == "the same id" else "resp_2", message()))
+            await gw.stream(input="x")
+            await until(lambda: not gw.world.running)
+            logs = [one for one in gc.get_objects() if isinstance(one, Log)]
+            assert [one for one in logs if id(one) not in before] == []
+
+    try:
+        run(main())
+    finally:
         gc.enable()
 
 

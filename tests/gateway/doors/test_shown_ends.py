@@ -138,6 +138,27 @@ def test_what_was_seen_as_ended_is_kept_when_the_line_of_whoever_hears_it_breaks
     building.run(play())
 
 
+def test_one_that_broke_off_is_not_told_so_while_somebody_writes_down_how_it_ended():
+    async def play():
+        async with both() as (up, gw):
+            recording = heard(gw.world, "local", "up")
+            recording.opened("resp_1")
+            recording.cut()
+            await recording.close()
+            whole = raw(told_by("resp_1", message())[-1]["response"])
+
+            async def look():
+                up.then(building.raw(whole, kind="application/json"))
+                async with gw.client.get(gw.url + "/responses/resp_1") as told:
+                    return (await told.json())["status"]
+
+            async with await gw.world.exchanges.reopened("local", "resp_1"):
+                assert await look() == "in_progress"
+            assert await look() == "completed"
+
+    building.run(play())
+
+
 def test_a_response_that_has_only_just_begun_is_waited_for(emulator):
     async def play():
         made, body = await ask(emulator.base_url)
@@ -336,6 +357,40 @@ def test_one_that_was_tried_again_is_deleted_with_all_that_was_sent(name):
             for one in ("resp_1", "resp_2"):
                 async with gw.client.get(f"{gw.url}/responses/{one}") as told:
                     assert told.status == 404
+
+    building.run(play())
+
+
+def test_a_try_that_came_to_nothing_is_deleted_alone():
+    async def play():
+        async with both(up_state="gateway", up_retries=2) as (up, gw):
+            for n in (1, 2):
+                up.then(saying(told_by(f"resp_{n}", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_3", message("found")))
+            await gw.stream(input="x")
+            exchange = gw.world.exchanges.exchange
+            assert (await exchange("local", "resp_2")).answered.began_as is None
+            async with gw.client.delete(f"{gw.url}/responses/resp_2") as gone:
+                assert gone.status == 200
+            assert await exchange("local", "resp_2") is None
+            assert (await exchange("local", "resp_1")).id == "resp_3"
+
+    building.run(play())
+
+
+def test_an_id_that_an_upstream_has_given_again_is_not_deleted_with_what_it_led_to():
+    async def play():
+        async with both(up_state="gateway") as (up, gw):
+            up.then(saying(told_by("resp_1", message("lost"))[:2], then="cut"))
+            up.then(streaming("resp_2", message("found")))
+            await gw.stream(input="x")
+            up.then(streaming("resp_1", message("newer")))
+            await gw.stream(input="y")
+            async with gw.client.delete(f"{gw.url}/responses/resp_2") as gone:
+                assert gone.status == 200
+            exchange = gw.world.exchanges.exchange
+            assert await exchange("local", "resp_2") is None
+            assert b"newer" in (await exchange("local", "resp_1")).said[0]
 
     building.run(play())
 
@@ -557,6 +612,36 @@ def test_a_stream_whose_response_became_another_is_not_gone_on_with_as_that(emul
     run(play())
 
 
+def test_who_has_only_heard_that_somebody_is_there_is_told_what_the_response_became():
+    async def play():
+        async with both() as (up, gw):
+            found = raw(told_by("resp_2", message("found"))[-1]["response"])
+            await keep(gw.world, found, upstream="up", tenant="local", stored=False)
+            recording = heard(gw.world, "local", "up")
+            recording.opened("resp_1")
+            await recording.durable()
+
+            async def silent(asked):
+                told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+                await told.prepare(asked.request)
+                await told.write(b": theirs\n\n")
+                await recording.lead_to("resp_2")
+                return told
+
+            lost = raw(told_by("resp_1", message("lost"))[-1]["response"])
+            up.then(silent, building.raw(lost, kind="application/json"))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                body = await told.read()
+            assert b": theirs" in body
+            last = building.events_in(body)[-1]
+            assert (last["type"], last["response"]["output"]) == (
+                "response.completed",
+                [message("found")],
+            )
+
+    building.run(play())
+
+
 def ending_so(last):
     """The events of a response with a call and a message, with this end."""
     events = told_by("resp_1", building.call(), message("hi"))[:-1]
@@ -566,7 +651,6 @@ def ending_so(last):
 ENDS = {
     "an error": {"type": "error", "code": "server_error", "message": "No.", "param": None},
     "failed, and nothing listed": told_by("resp_1", ending="failed")[-1],
-    "no status": {"type": "response.completed", "response": {"id": "resp_1", "output": []}},
 }
 
 
@@ -603,6 +687,38 @@ def test_a_response_that_lists_nothing_in_the_end_is_kept_as_it_was_said():
     building.run(play())
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"id": "resp_1", "output": []},
+        {"id": "resp_1", "status": "in_progress"},
+        {"status": "completed"},
+        {"id": "another", "status": "completed"},
+        None,
+        5,
+    ],
+)
+def test_an_event_that_ends_a_response_does_so_whatever_the_response_in_it_says(response):
+    async def play():
+        async with both() as (up, gw):
+            note = AskedNote(upstream="up", base="resp_0", anchored=True)
+            recording = Recording(gw.world.exchanges, "local", note, said("Hi."))
+            recording.opened("resp_1")
+            recording.left()
+            await recording.close()
+            events = ending_so({"type": "response.completed", "response": response})
+            up.then(building.raw(building.sse(events)))
+            async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
+                seen = building.events_in(await told.read())
+            assert [event["type"] for event in seen] == [event["type"] for event in events]
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert kept.ending is Ending.COMPLETED
+            assert [json.loads(item)["id"] for item in kept.said] == ["fc_1", "msg_1"]
+            assert kept.answered.last == seen[-1]["sequence_number"]
+
+    building.run(play())
+
+
 def test_a_client_whose_call_is_held_hears_that_somebody_is_there(monkeypatch):
     monkeypatch.setattr(resuming, "AWAKE_SECONDS", 0.1)
 
@@ -627,6 +743,32 @@ def test_a_client_whose_call_is_held_hears_that_somebody_is_there(monkeypatch):
     building.run(play())
 
 
+def test_nobody_hears_a_stream_whose_client_has_gone_before_it_began():
+    async def play():
+        async with both() as (up, gw):
+            await unheard(gw)
+            begins = asyncio.Event()
+
+            async def late(asked):
+                await begins.wait()
+                told = web.StreamResponse(headers={"content-type": "text/event-stream"})
+                await told.prepare(asked.request)
+                while True:
+                    await told.write(b": on and on\n\n")
+                    await asyncio.sleep(0.01)
+
+            up.then(late)
+            _, writer = await gw.talk()
+            writer.write(b"GET /v1/responses/resp_1?stream=true HTTP/1.1\r\nhost: x\r\n\r\n")
+            await building.until(lambda: up.asked)
+            writer.transport.abort()
+            await asyncio.sleep(0.2)  # for the gateway to notice
+            begins.set()
+            await building.until(lambda: up.gone)
+
+    building.run(play())
+
+
 def test_the_patience_with_who_hears_it_begins_when_the_stream_is_over():
     """However long that was."""
 
@@ -637,10 +779,18 @@ def test_the_patience_with_who_hears_it_begins_when_the_stream_is_over():
             recording.opened("resp_1")
             await recording.durable()
             events = told_by("resp_1", message())
-            up.then(lambda asked: streamed(asked, events, pace=0.7))
+            over = asyncio.Event()
+
+            async def slow(asked):
+                told = await streamed(asked, events, pace=0.7)
+                over.set()
+                return told
+
+            up.then(slow)
             async with gw.client.get(f"{gw.url}/responses/resp_1?stream=true") as told:
                 reading = asyncio.create_task(told.read())
-                await asyncio.sleep(0.7 * len(events) + 1.5)
+                await over.wait()
+                await asyncio.sleep(1.5)
                 hear(recording, building.sse(events))
                 await recording.close()
                 assert building.events_in(await reading)[-1]["type"] == "response.completed"

@@ -14,7 +14,7 @@ from aiohttp import web
 from lockstitch.core.errors import IllegalFact, LockstitchError, NotAnItem
 from lockstitch.gateway.deciding.refusals import RequestRefused, not_written_yet
 from lockstitch.gateway.doors.unknown import named
-from lockstitch.gateway.events import body_of
+from lockstitch.gateway.events import CANCELLED, Heard, body_of, number_of
 from lockstitch.gateway.keeping.conversations import facts_of
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.keeping.exchanges import kept as kept_in
@@ -105,16 +105,19 @@ async def write_end(
     kept: Kept,
     response: bytes,
     *,
-    last: int | None = None,
+    by: Heard | None = None,
     heard: Mapping[bytes, int | None] = NOTHING_HEARD,
 ) -> Shows:
     """Write down how a response ended, if an upstream shows it and nobody has; what may the client
-    see then? What is no item cannot be kept, and passes all the same."""
+    see then? ``by`` is the event that shows it, where one does. What is no item cannot be kept, and
+    passes all the same."""
     tenant = caller.tenant
+    ended_by = by.event.type if by is not None else ""
+    last = number_of(by) if by is not None else None
     try:
-        if not finished(kept, response, last=last, heard=heard):
+        if not finished(kept, response, ended_by=ended_by, last=last, heard=heard):
             return Shows.AS_IT_CAME
-        cancelled = body_of(response).status == "cancelled"
+        cancelled = ended_by == CANCELLED or body_of(response).status == "cancelled"
         wait = 0 if cancelled else PATIENCE_SECONDS
         try:
             reopened = await world.exchanges.reopened(tenant, kept.id, wait=wait)
@@ -127,7 +130,7 @@ async def write_end(
             if isinstance(now, str):
                 return Shows.ANOTHER
             if now is not None:
-                facts = finished(now, response, last=last, heard=heard)
+                facts = finished(now, response, ended_by=ended_by, last=last, heard=heard)
                 if facts:
                     await journal.append(*facts)
     except (IllegalFact, NotAnItem) as error:

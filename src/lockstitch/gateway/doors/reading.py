@@ -119,6 +119,8 @@ class Newer:
         self._after = after
         self.number = after
         """The last that the client has."""
+        self.told = False
+        """Did any pass?"""
         self._seen = -1
 
     def of(self, block: bytes) -> bytes:
@@ -137,6 +139,7 @@ class Newer:
             if is_new and start is None:
                 start = heard.start
         self.number = max(self.number, self._seen)
+        self.told = self.told or start is not None
         return b"" if start is None else whole[start:]
 
 

@@ -26,8 +26,6 @@ class Resumed:
 
     def __init__(self, newer: Newer, kept: Sequence[bytes], *, most_held_bytes: int) -> None:
         """``kept`` are the items that the journal has."""
-        self.told = False
-        """Did the client get anything of it?"""
         self.held: list[bytes] = []
         """The blocks that wait for the end."""
         self.calls: list[bytes] = []
@@ -72,7 +70,6 @@ class Resumed:
                 if self._blocks:
                     part = self._newer.of(self._blocks.popleft())
                     if part:
-                        self.told = True
                         await reader.write(part)
                 elif self._over:
                     return
@@ -82,6 +79,10 @@ class Resumed:
                     await reader.write(AWAKE)
         finally:
             reader.let_go(self._line)
+
+    def leave(self) -> None:
+        """Nobody reads it any more."""
+        if self._line is not None:
             self._line.leave()
 
     # What the line calls.

@@ -74,7 +74,7 @@ async def delete(
         whole = await fetched(upstream, asking_for(request, caller, upstream, path_of(kept.id)))
         if whole.status >= 300 and whole.status != NOT_FOUND:
             return told(caller, whole)
-    for name in {response, kept.id, kept.answered.began_as or kept.id}:
+    for name in await world.exchanges.ids(tenant, response):
         log = world.runs.find(tenant, name)
         world.runs.forget(tenant, name)
         if log is not None:

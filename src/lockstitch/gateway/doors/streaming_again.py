@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
 
+from lockstitch.dialects.reading import UNREADABLE
 from lockstitch.gateway.deciding.listing import id_of
 from lockstitch.gateway.doors.kept_responses import (
     Shows,
@@ -31,7 +33,7 @@ from lockstitch.gateway.doors.reading import (
 )
 from lockstitch.gateway.doors.resuming import Resumed
 from lockstitch.gateway.doors.unknown import NOT_FOUND
-from lockstitch.gateway.events import Heard, as_sse, body_of, with_response
+from lockstitch.gateway.events import Heard, as_sse, body_of, number_of, with_response
 from lockstitch.gateway.keeping import telling
 from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.gateway.lines import Asking, LineFailure
@@ -113,10 +115,13 @@ class StreamAgain:
                 continue
             if not is_stream:
                 break
-            await resumed.write_to(await self._begun())
+            try:
+                await resumed.write_to(await self._begun())
+            finally:
+                resumed.leave()
             self._give_up = self._clock() + self._world.config.limits.unattended_seconds
             heard |= resumed.items
-            if resumed.told:
+            if self._newer.told:
                 self._told_of = kept.id
             if resumed.last is not None:
                 return await self._write_last(kept, resumed, resumed.last, heard)
@@ -137,9 +142,7 @@ class StreamAgain:
         self, kept: Kept, resumed: Resumed, last: Heard, heard: Mapping[bytes, int | None]
     ) -> bool:
         """Show the end, and what waits for it, once it is written down; False if it cannot be."""
-        event = last.event
-        number = event.sequence_number if isinstance(event.sequence_number, int) else None
-        if not await self._written(kept, bytes(event.response), number, heard):
+        if not await self._written(kept, bytes(last.event.response), heard, by=last):
             return False
         if not await self._has(kept.id, resumed.calls):
             return False
@@ -148,23 +151,26 @@ class StreamAgain:
             part = self._newer.of(block)
             if part:
                 await reader.write(part)
+        number = number_of(last)
         if number is None or number > self._newer.number:
-            data = with_response(last.data, kept.asked.asked_for())
-            await reader.write(as_sse(event.type, data))
+            data = last.data
+            with suppress(*UNREADABLE):
+                data = with_response(data, kept.asked.asked_for())
+            await reader.write(as_sse(last.event.type, data))
         return True
 
     async def _written(
         self,
         kept: Kept,
         response: bytes,
-        number: int | None,
         heard: Mapping[bytes, int | None],
+        *,
+        by: Heard | None = None,
     ) -> bool:
-        """Is the end written down, once nobody else hears the response?"""
+        """Is the end written down, once nobody else hears the response? ``by`` is its event, if
+        there was one."""
         while True:
-            shows = await write_end(
-                self._world, self._caller, kept, response, last=number, heard=heard
-            )
+            shows = await write_end(self._world, self._caller, kept, response, by=by, heard=heard)
             if shows is not Shows.UNDER_WAY:
                 return shows is Shows.AS_IT_CAME
             if self._clock() > self._give_up:
@@ -206,7 +212,7 @@ class StreamAgain:
             if whole.status == NOT_FOUND:
                 return
             if body_of(whole.body).status in ENDING_OF_STATUS:
-                await self._written(kept, whole.body, None, heard)
+                await self._written(kept, whole.body, heard)
                 return
             await self._pause()
 

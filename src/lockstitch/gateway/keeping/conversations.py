@@ -28,8 +28,9 @@ from lockstitch.gateway.keeping.conversation_facts import (
     removed,
 )
 from lockstitch.gateway.keeping.journal import is_id, name_of
+from lockstitch.gateway.watching.logs import careful
 from lockstitch.store.contract import Store
-from lockstitch.store.errors import ConversationBusy
+from lockstitch.store.errors import ConversationBusy, StoreError
 from lockstitch.store.journal import Journal
 
 EDIT_PATIENCE_SECONDS: Final = 1.0
@@ -151,13 +152,16 @@ class Conversations:
         Who held it and died does not hold it any more."""
         if not is_id(id):
             raise ConversationUnknown(id)
-        async with await self._opened(tenant, id, wait) as journal:
+        journal = await self._opened(tenant, id, wait)
+        try:
             conversation = conversation_of(id, facts_of(journal))
             if conversation is None:
                 # It was deleted in between: holding it has begun another, with nothing in it.
                 await self._store.delete(_named(tenant, id))
                 raise ConversationUnknown(id)
             yield Held(journal, conversation)
+        finally:
+            await _let_go(journal)
 
     async def delete(self, tenant: str, id: str) -> None:
         """Forget a conversation; nothing of it can be read any more. Raises as `held` does."""
@@ -169,6 +173,14 @@ class Conversations:
             return await Journal.open(self._store, _named(tenant, id), wait=wait)
         except ConversationBusy:
             raise ConversationLocked from None
+
+
+async def _let_go(journal: Journal) -> None:
+    """What was done is durable, and stays; a claim that is not released ends by itself."""
+    try:
+        await journal.close()
+    except StoreError as error:
+        careful("a claim was not released", why=str(error))
 
 
 def _named(tenant: str, id: str) -> str:

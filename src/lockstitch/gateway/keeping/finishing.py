@@ -16,7 +16,7 @@ from lockstitch.gateway.deciding.listing import id_of
 from lockstitch.gateway.events import body_of
 from lockstitch.gateway.keeping.exchanges import Kept, ended, without_output
 from lockstitch.gateway.keeping.notes import AnsweredNote
-from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
+from lockstitch.upstream.responses_answer import ENDING_OF_EVENT
 
 NOTHING_HEARD: Final[Mapping[bytes, int | None]] = {}
 
@@ -25,15 +25,19 @@ def finished(
     kept: Kept,
     response: bytes,
     *,
+    ended_by: str = "",
     last: int | None = None,
     heard: Mapping[bytes, int | None] = NOTHING_HEARD,
 ) -> list[AnyFact]:
     """What is missing in an exchange whose response is over; nothing where it is not over, or
-    where the exchange has the end itself. ``heard`` are items that were heard since, each with the
-    number of its event; ``last`` is that of the last event. Raises `NotAnItem`."""
+    where the exchange has the end itself. ``ended_by`` is the type of the last event, which says
+    so whatever the response in it says; ``last`` is its number. ``heard`` are items that were heard
+    since, each with the number of its event. Raises `NotAnItem`."""
     body = body_of(response)
-    ending = ENDING_OF_STATUS.get(body.status or "")
-    if ending is None or body.id != kept.id or kept.end_known:
+    if not ended_by and body.id == kept.id:
+        ended_by = f"response.{body.status}"
+    ending = ENDING_OF_EVENT.get(ended_by)
+    if ending is None or kept.end_known:
         return []
     # Some tell of their items only as they are said.
     listed = [bytes(item) for item in body.output or ()] or _with(kept.said, heard)
@@ -44,11 +48,13 @@ def finished(
     items = [*kept.said, *(listed[at] for at in new)]
     by_place = sorted(range(len(items)), key=[*places, *new].__getitem__)
     in_order = [items[at] for at in by_place]
+    numbers = dict(zip(kept.said, kept.answered.numbers, strict=False))
+    numbers |= {item: number for item, number in heard.items() if number is not None}
     note = AnsweredNote(
-        numbers=[heard.get(item) for item in in_order],
+        numbers=[numbers.get(item) for item in in_order],
         order=by_place if by_place != list(range(len(items))) else [],
         last=last,
-        ended_by=f"response.{body.status}",
+        ended_by=ended_by,
         response=Raw(without_output(response, brief=True)),
     )
     request = kept.request
@@ -68,8 +74,14 @@ def _with(said: Sequence[bytes], heard: Iterable[bytes]) -> list[bytes]:
 
 
 def _places(said: Sequence[bytes], listed: Sequence[bytes]) -> list[int]:
-    """Where each item that was said is listed. It is the one of its id; where none has that (some
-    servers give another one in the end, or none) it is the one in its place."""
-    ids = {id_of(item): at for at, item in enumerate(listed)}
-    ids.pop(None, None)
-    return [ids.get(id_of(item), at) for at, item in enumerate(said)]
+    """Where each item that was said is listed. It is the next one of its id; where none has that
+    (some servers give another one in the end, or none) it is the one in its place."""
+    by_id: dict[str | None, list[int]] = {}
+    for at, item in enumerate(listed):
+        by_id.setdefault(id_of(item), []).append(at)
+    by_id.pop(None, None)
+    places: list[int] = []
+    for at, item in enumerate(said):
+        of_its_id = by_id.get(id_of(item))
+        places.append(of_its_id.pop(0) if of_its_id else at)
+    return places

@@ -183,20 +183,23 @@ class Exchanges:
     async def forget(self, tenant: str, response: str) -> bool:
         """Delete an exchange, under each id that leads to it; was it there?"""
         there = False
-        for name in [name_of(tenant, one) for one in await self._ids(tenant, response)]:
+        for name in [name_of(tenant, one) for one in await self.ids(tenant, response)]:
             self._forget(name)
             there = await self.store.delete(name) or there
         return there
 
-    async def _ids(self, tenant: str, response: str) -> set[str]:
-        """The ids that lead to the same exchange."""
+    async def ids(self, tenant: str, response: str) -> set[str]:
+        """The ids that lead to the same exchange. That under which it began does not any more where
+        an upstream has given it again."""
         ids = {response}
         one = kept(await self._facts(name_of(tenant, response)))
         if isinstance(one, str):
             ids.add(one)
             one = kept(await self._facts(name_of(tenant, one)))
         if isinstance(one, Kept) and one.answered.began_as is not None:
-            ids.add(one.answered.began_as)
+            began_as = one.answered.began_as
+            if kept(await self._facts(name_of(tenant, began_as))) == one.id:
+                ids.add(began_as)
         return ids
 
     async def _facts(self, name: str) -> list[AnyFact]:

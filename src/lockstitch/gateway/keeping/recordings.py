@@ -94,7 +94,7 @@ class Recording:
         all the time."""
         self.first = None
         self._recorder, self._request = first._recorder, first._request
-        first._recorder = None
+        first._recorder = first.when_opened = first.when_ended = None
         if self._recorder is not None:
             self._recorder.record([Noted(kind=ASKED, note=written(self.note))], waits=True)
 

@@ -61,10 +61,10 @@ _encode = msgspec.json.Encoder().encode
 
 def response(kept: Kept, shown: str, *, under_way: bool = False) -> bytes:
     """The response, under the id that the client knows it by. ``under_way``: somebody hears it
-    now, so that it has not broken off."""
+    now, or writes its end down, so that it has not broken off."""
     if kept.end_known:
         return _encode(_ended(kept, shown))
-    if under_way and kept.ending is None:
+    if under_way:
         return _encode(_known(kept, shown) | _UNDER_WAY | {"output": _output(kept)})
     return bytes(peeked(_failing(kept, shown, 0).frame()).response)
 

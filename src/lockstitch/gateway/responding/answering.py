@@ -329,7 +329,9 @@ class Answering:
         return seen and recording.id is not None and recording.id == body_of(stream.response).id
 
     def _leave(self, recording: Recording, outcome: Outcome) -> None:
-        """A try failed, and nothing comes of it any more."""
+        """A try failed, and nothing comes of it any more: what the client saw begin does not lead
+        there."""
+        recording.first = None
         if isinstance(outcome, Refused) and outcome.heard.event.type == FAILED:
             event = outcome.heard.event
             recording.ended(event.type, number_of(outcome.heard), event.response)

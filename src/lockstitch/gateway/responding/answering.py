@@ -39,6 +39,7 @@ from lockstitch.gateway.keeping.recording import NotDurable
 from lockstitch.gateway.keeping.recordings import Beside, Recording
 from lockstitch.gateway.lines import Line, LineFailure
 from lockstitch.gateway.responding.attempts import Attempt, Broken, Ended, Outcome, Refused
+from lockstitch.gateway.responding.course import Course
 from lockstitch.gateway.responding.forms import (
     as_refusal,
     can_read_back,
@@ -172,21 +173,17 @@ class Answering:
     # --- tries ---------------------------------------------------------------------------------
 
     async def _tried(self, found: Prepared) -> Whole | None:
-        world, route = self._world, found.route
-        upstream = found.upstreams[route[0]]
-        sent = await self._making.first(found, upstream)
-        tried: set[str] = set()
-        made = at_this = 0
-        stripped = in_doubt = False
+        upstream = found.upstreams[found.route[0]]
+        course = Course(upstream, await self._making.first(found, upstream))
         while True:
-            if not self._asked.generate and not self._ways.warms_up(upstream):
+            at = course.upstream
+            if not self._asked.generate and not self._ways.warms_up(at):
                 stream, first = self._stream, self._first
-                await warmed_up(world, self._caller, found, upstream, stream, first=first)
-                self._stream.end()
+                await warmed_up(self._world, self._caller, found, at, stream, first=first)
+                stream.end()
                 return None
-            made, at_this = made + 1, at_this + 1
-            at = upstream
-            attempt, outcome = await self._attempted(found, upstream, sent)
+            course.begin_try()
+            attempt, outcome = await self._attempted(found, at, course.sending)
             if isinstance(outcome, Ended):
                 return await self._ended(found, attempt)
             if isinstance(outcome, Whole) and outcome.status < 400:
@@ -194,28 +191,7 @@ class Answering:
                     return await self._answered(found, attempt, outcome)
                 # A second head cannot follow the first.
                 outcome = Broken(LineFailure("The upstream went on without a stream.", sent=True))
-            failure = failure_of(outcome)
-            if isinstance(failure, LineFailure):
-                self._caller.note_failure(upstream.name, failure)
-            anchor = self._asked.previous_response_id or self._asked.conversation
-            others = routing.next_upstream(route, {*tried, upstream.name})
-            this = Try(
-                sent=sent_as(found, sent.body),
-                failure=failure,
-                anchor=anchor,
-                shown=self._stream.shown,
-                in_stream=isinstance(outcome, Refused),
-                made=made,
-                tries_left=upstream.told.retries + 1 - at_this,
-                others_left=others is not None and not found.bound,
-                may_be_foreign=len(world.upstreams) > 1 and not stripped,
-                background=self._asked.background,
-                provider_acts=self._asked.provider_acts(),
-                anchor_gone=self._ways.anchor_gone(found.parent),
-                can_read_back=can_read_back(found, upstream, attempt),
-                in_doubt=in_doubt,
-                unattended=self._is_unattended,
-            )
+            this = self._failed_try(found, course, attempt, outcome)
             step = retrying.next_step(this)
             if self._began_with(attempt.recording) and retrying.goes_on(step):
                 self._first = attempt.recording
@@ -224,37 +200,67 @@ class Answering:
             await attempt.recording.close()
             if attempt.recording is self._first and attempt.recording.failure is not None:
                 return self._unkept(attempt.recording.failure)
-            in_doubt = in_doubt or isinstance(step, ReadBack)
-            step = await self._in_its_time(step, this, found, upstream)
-            why = retrying.failed(failure, anchor=anchor).name.lower()
+            course.in_doubt = course.in_doubt or isinstance(step, ReadBack)
+            step = await self._in_its_time(step, this, found, at)
             try:
-                if isinstance(step, Again):
-                    self._note("again", why)
-                    continue
-                if isinstance(step, AgainReplayed):
-                    sent = await self._making.form(Form.REPLAYED, found, upstream, why)
-                    continue
-                if isinstance(step, AgainStripped):
-                    stripped = True
-                    self._note("stripped", why)
-                    sent = await self._making.form(Form.STRIPPED, found, upstream, why)
-                    continue
-                if isinstance(step, Elsewhere) and others is not None:
-                    asks = failure.retry_after if isinstance(failure, Said) else None
-                    upstream.cooling_until = routing.cooling_until(world.clock(), asks)
-                    tried.add(upstream.name)
-                    upstream, at_this = found.upstreams[others], 0
-                    self._note("elsewhere", why)
-                    sent = await self._making.elsewhere(found, upstream, why)
+                if await self._goes_on(step, this, found, course):
                     continue
             except CannotReplay as error:
                 self._caller.note(f"not replayed: {error}")
-                step = retrying.PassOn()
-            again = retrying.is_repeatable(this)
+                step = PassOn()
             if attempt.recording is self._first:
                 self._leave(attempt.recording, outcome)
             await self._end_first()
-            return self._failed(attempt, outcome, step, at, again=again)
+            return self._failed(attempt, outcome, step, at, again=retrying.is_repeatable(this))
+
+    def _failed_try(
+        self, found: Prepared, course: Course, attempt: Attempt, outcome: Outcome
+    ) -> Try:
+        """A try that failed, as the table wants to know it."""
+        asked, upstream, failure = self._asked, course.upstream, failure_of(outcome)
+        if isinstance(failure, LineFailure):
+            self._caller.note_failure(upstream.name, failure)
+        return Try(
+            sent=sent_as(found, course.sending.body),
+            failure=failure,
+            anchor=asked.previous_response_id or asked.conversation,
+            shown=self._stream.shown,
+            in_stream=isinstance(outcome, Refused),
+            made=course.made,
+            tries_left=upstream.told.retries + 1 - course.made_here,
+            others_left=course.next_of(found.route) is not None and not found.bound,
+            may_be_foreign=len(self._world.upstreams) > 1 and not course.stripped,
+            background=asked.background,
+            provider_acts=asked.provider_acts(),
+            anchor_gone=self._ways.anchor_gone(found.parent),
+            can_read_back=can_read_back(found, upstream, attempt),
+            in_doubt=course.in_doubt,
+            unattended=self._is_unattended,
+        )
+
+    async def _goes_on(self, step: Next, this: Try, found: Prepared, course: Course) -> bool:
+        """Get ready for another try, if one follows. Raises `CannotReplay`."""
+        why = retrying.failed(this.failure, anchor=this.anchor).name.lower()
+        match step:
+            case Again():
+                self._note("again", why)
+            case AgainReplayed():
+                course.sending = await self._making.form(Form.REPLAYED, found, course.upstream, why)
+            case AgainStripped():
+                course.stripped = True
+                self._note("stripped", why)
+                course.sending = await self._making.form(Form.STRIPPED, found, course.upstream, why)
+            case Elsewhere():
+                other = course.next_of(found.route)
+                assert other is not None  # the table was told that there is one
+                asks = this.failure.retry_after if isinstance(this.failure, Said) else None
+                course.upstream.cooling_until = routing.cooling_until(self._world.clock(), asks)
+                course.leave_for(found.upstreams[other])
+                self._note("elsewhere", why)
+                course.sending = await self._making.elsewhere(found, course.upstream, why)
+            case _:
+                return False
+        return True
 
     @property
     def _is_unattended(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import json
 import os
@@ -259,6 +260,26 @@ def test_an_export_that_fails_leaves_nothing_and_does_not_overwrite(folder):
     assert lockstitch("store", "export", URL, "no/folder/out.jsonl").code == 2
     assert {path.suffix for path in folder.iterdir()} == {".db", ".jsonl"}
     assert not (folder / "out.jsonl").exists()
+
+
+def test_an_export_that_cannot_be_written_is_told_with_what_to_do(folder, monkeypatch):
+    stored(a=odd_records())
+    (folder / "file").write_text("")
+    missing = f"there is no folder {folder}/no. Create it, or name another file"
+    for name, said in (("no/out.jsonl", missing), ("file/out.jsonl", "Name another place.")):
+        code, _, err = lockstitch("store", "export", URL, name)
+        assert (code, said in err) == (2, True), err
+
+    def refusing(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(storing.tempfile, "mkstemp", refusing)
+    code, _, err = lockstitch("store", "export", URL, "out.jsonl")
+    assert (code, err) == (
+        2,
+        f"lockstitch: {folder}/out.jsonl cannot be written: Permission denied. Name a file in a"
+        " folder that you may write to, or - for standard output.\n",
+    )
 
 
 def test_an_export_replaces_no_device_and_no_link_and_never_the_store(folder):

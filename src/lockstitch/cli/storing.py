@@ -288,7 +288,12 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(scratch, target)
     except OSError as problem:
-        raise CannotWrite(f"{target} cannot be written: {problem.strerror}.") from None
+        why, advice = f"{problem.strerror}", "Name a file in a folder that you may write to"
+        if not target.parent.is_dir():
+            why, advice = f"there is no folder {target.parent}", "Create it, or name another file"
+        raise CannotWrite(
+            f"{target} cannot be written: {why}. {advice}, or - for standard output."
+        ) from None
     finally:
         if scratch is not None:
             Path(scratch).unlink(missing_ok=True)

@@ -70,16 +70,22 @@ class Watch:
 
 async def emulated(stack: AsyncExitStack) -> AsyncOpenAI:
     """A client of an emulator that says what follows from what was said last, and breaks once."""
-    from lockstitch.emulator import (  # noqa: PLC0415
-        ALWAYS,
-        Emulator,
-        Script,
-        Settings,
-        Turn,
-        When,
-        call,
-        reply,
-    )
+    try:
+        from lockstitch.emulator import (  # noqa: PLC0415
+            ALWAYS,
+            Emulator,
+            Script,
+            Settings,
+            Turn,
+            When,
+            call,
+            reply,
+        )
+    except ModuleNotFoundError as missing:
+        sys.exit(
+            f"There is no OPENAI_API_KEY, and the emulator needs {missing.name}, which is not"
+            " installed. Run: pip install '.[openai,sqlite,emulator]'"
+        )
 
     cut = "cut after=response.output_item.done how=reset"
     booking = reply(call("book", {"flight": "LS 740"}), pace=0.02, faults=[cut])

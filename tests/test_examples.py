@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,21 @@ def test_the_watch_example_run_again_goes_on_where_it_was_and_books_nothing_more
     assert watch() == history
     (ended,) = capsys.readouterr().out.splitlines()
     assert ended.startswith("TurnEnded(text='LS 740 is booked.")
+
+
+@pytest.mark.parametrize("library", ["aiohttp", "yaml"])
+def test_the_watch_example_says_in_one_line_that_the_emulator_is_not_installed(tmp_path, library):
+    program = f"import sys, runpy; sys.modules['{library}'] = None; runpy.run_path(sys.argv[1],"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{program} run_name='__main__')", EXAMPLES / "watch.py"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
+        check=False,
+    )
+    assert ran.returncode == 1
+    (said,) = ran.stderr.splitlines()
+    assert f"the emulator needs {library}, which is not installed. Run: pip install" in said
+    assert list(tmp_path.iterdir()) == []

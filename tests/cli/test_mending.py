@@ -78,8 +78,27 @@ def test_a_diff_shows_what_would_change_and_writes_nothing(session):
 
 
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(session):
-    assert "settled call_a as finished" in lockstitch("mend", "s.jsonl", "--dry-run").out
+    code, out, err = lockstitch("mend", "s.jsonl", "--dry-run")
+    assert (code, err) == (0, "")
+    heading, *told, last = out.splitlines()
+    assert heading == "Mending s.jsonl would do this:"
+    assert last == "Nothing was written: this was a dry run."
     assert names(session) == ["s.jsonl"]
+    assert told == lockstitch("mend", "s.jsonl").out.splitlines()[:-1]
+
+
+def test_a_dry_run_that_has_nothing_to_do_promises_nothing(session):
+    lockstitch("mend", "s.jsonl", "--in-place")
+    assert lockstitch("mend", "s.jsonl", "--dry-run").out.splitlines() == [
+        "s.jsonl: nothing to mend.",
+        "Nothing was written: this was a dry run.",
+    ]
+
+
+def test_a_diff_of_a_dry_run_is_a_diff_and_nothing_else(session):
+    assert lockstitch("mend", "s.jsonl", "--diff", "--dry-run") == lockstitch(
+        "mend", "s.jsonl", "--diff"
+    )
 
 
 @pytest.mark.parametrize("suffix", COMPRESSIONS)

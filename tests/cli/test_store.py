@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from lockstitch.cli import storing
 from lockstitch.core.facts import (
     START,
     CallStarted,
@@ -28,7 +32,10 @@ from lockstitch.core.facts import (
 from lockstitch.core.records import Record
 from lockstitch.ledgers import call_settled, item_added
 from lockstitch.store import Journal, open_store
+from lockstitch.store.contract import Summary
+from lockstitch.store.errors import CannotOpen
 from lockstitch.store.keys import Key, new_key
+from lockstitch.store.memory import MemoryStore
 from tests.cli.commands import PROGRAM, lockstitch, program
 from tests.store.kept import held, keep, odd_records
 
@@ -77,7 +84,12 @@ def test_stats_tell_how_much_there_is():
 
 
 def test_a_store_that_is_not_there_is_not_begun(folder):
-    for arguments in (["stats"], ["export", "out.jsonl"], ["delete", "--older-than", "1", "--yes"]):
+    for arguments in (
+        ["stats"],
+        ["list"],
+        ["export", "out.jsonl"],
+        ["delete", "--older-than", "1", "--yes"],
+    ):
         ran = lockstitch("store", arguments[0], "sqlite:///typo.db", *arguments[1:])
         assert ran.code == 2
         assert "There is no store at sqlite:///typo.db" in ran.err
@@ -97,10 +109,81 @@ def test_a_new_key_is_printed_and_no_two_are_the_same():
     assert Key.from_text(one.out.strip()).id != Key.from_text(other.out.strip()).id
 
 
+# --- list --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_conversations_are_listed_by_name_with_their_records_and_when_they_were_written_to(
+    kind, request
+):
+    url = URL if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    names = {"b": odd_records(), "a name": odd_records()[:2], "c\x1b[31m\n": odd_records()[:1]}
+    before = time.time()
+    stored(url, **names)
+    code, out, err = lockstitch("store", "list", url)
+    assert (code, err) == (0, "")
+    listed = [re.fullmatch(r"(\S+ \S+) +(\d+)  (.+)", line) for line in out.splitlines()]
+    assert [(one[2], one[3]) for one in listed] == [
+        ("2", "a name"),
+        ("7", "b"),
+        ("1", "c\\x1b[31m\\x0a"),
+    ]
+    moments = [datetime.fromisoformat(one[1]).replace(tzinfo=UTC).timestamp() for one in listed]
+    assert all(int(before) <= moment <= time.time() for moment in moments)
+    told = json.loads(lockstitch("store", "list", url, "--output", "json").out)
+    assert [(one["conversation"], one["records"]) for one in told["conversations"]] == [
+        (name, len(names[name])) for name in sorted(names)
+    ]
+    assert [int(one["changed"]) for one in told["conversations"]] == moments
+    assert all(one["created"] <= one["changed"] for one in told["conversations"])
+
+
+def test_an_encrypted_store_is_listed_with_its_key_and_without(monkeypatch):
+    monkeypatch.setenv("LOCKSTITCH_STORE_KEY", new_key())
+    stored(a=odd_records())
+    sealed = lockstitch("store", "list", URL)
+    monkeypatch.delenv("LOCKSTITCH_STORE_KEY")
+    assert lockstitch("store", "list", URL) == sealed
+    assert sealed.out.endswith("  7  a\n")
+
+
+def test_of_an_empty_store_nothing_is_listed_and_that_is_told():
+    lockstitch("store", "migrate", URL)
+    code, out, err = lockstitch("store", "list", URL)
+    assert (code, out, err) == (0, "", f"lockstitch: There is no conversation in {URL}.\n")
+    ran = lockstitch("store", "list", URL, "--output", "json")
+    assert json.loads(ran.out) == {"store": URL, "conversations": []}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_list_is_printed_as_it_is_read(monkeypatch, output):
+    """What was read is printed before the next is asked for: memory holds one."""
+
+    class Torn(MemoryStore):
+        async def conversations(self):
+            for n in range(4):
+                yield Summary(f"thread-{n}", 1, 0.0, 0.0)
+            raise CannotOpen("the rest cannot be read")
+
+    class Opening:
+        async def __aenter__(self):
+            return Torn()
+
+        async def __aexit__(self, *_):
+            pass
+
+    monkeypatch.setattr(storing, "open_store", lambda *_, **__: Opening())
+    code, out, err = lockstitch("store", "list", "memory:", "--output", output)
+    assert (code, err) == (2, "lockstitch: the rest cannot be read\n")
+    assert all(f"thread-{n}" in out for n in range(4))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["stats"],
+        ["list"],
+        ["list", "mysql://me:hunter2@host/x"],
         ["stats", "mysql://me:hunter2@host/x"],
         ["export", "sqlite://x", "out.jsonl"],
         ["delete", "memory:"],
@@ -177,6 +260,26 @@ def test_an_export_that_fails_leaves_nothing_and_does_not_overwrite(folder):
     assert lockstitch("store", "export", URL, "no/folder/out.jsonl").code == 2
     assert {path.suffix for path in folder.iterdir()} == {".db", ".jsonl"}
     assert not (folder / "out.jsonl").exists()
+
+
+def test_an_export_that_cannot_be_written_is_told_with_what_to_do(folder, monkeypatch):
+    stored(a=odd_records())
+    (folder / "file").write_text("")
+    missing = f"there is no folder {folder}/no. Create it, or name another file"
+    for name, said in (("no/out.jsonl", missing), ("file/out.jsonl", "Name another place.")):
+        code, _, err = lockstitch("store", "export", URL, name)
+        assert (code, said in err) == (2, True), err
+
+    def refusing(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(storing.tempfile, "mkstemp", refusing)
+    code, _, err = lockstitch("store", "export", URL, "out.jsonl")
+    assert (code, err) == (
+        2,
+        f"lockstitch: {folder}/out.jsonl cannot be written: Permission denied. Name a file in a"
+        " folder that you may write to, or - for standard output.\n",
+    )
 
 
 def test_an_export_replaces_no_device_and_no_link_and_never_the_store(folder):
@@ -465,6 +568,21 @@ def test_ctrl_c_is_exit_code_130_and_no_traceback():
         assert running.wait(timeout=60) == 130
         assert b"Traceback" not in running.stderr.read()
     assert list(Path().iterdir()) == []
+
+
+def test_a_reader_of_a_list_that_has_seen_enough_is_no_error():
+    async def work() -> None:
+        async with open_store(URL) as store:
+            for n in range(2000):  # more than a pipe holds
+                name = f"{n:04}-{'x' * 50}"
+                await store.begin(name, [], owner="test", seconds=1, release=True)
+
+    asyncio.run(work())
+    for output in ("text", "json"):
+        shell = f"'{PROGRAM}' store list {URL} --output {output} | head -n 1"
+        ran = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+        assert ran.stdout.count(b"\n") == 1
+        assert ran.stderr == b""
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from lockstitch.gateway.config.model import Config, LogSettings, Upstream
+from lockstitch.gateway.config.secrets import Secret
 from lockstitch.gateway.keeping.recording import Recorder
 from lockstitch.gateway.keeping.recordings import Recording
 from lockstitch.gateway.responding.answering import Answering
@@ -31,6 +32,7 @@ from tests.gateway.building import (
     QUICK,
     Faulty,
     both,
+    error_body,
     gateway,
     keys,
     message,
@@ -38,6 +40,7 @@ from tests.gateway.building import (
     open_files,
     provider,
     raw,
+    refusing,
     run,
     saying,
     streaming,
@@ -525,6 +528,79 @@ def test_the_log_says_why_an_upstream_cannot_be_reached_and_the_client_learns_wh
     (note,) = [one for one in line["notes"] if one.startswith("away: ")]
     assert f"127.0.0.1:{port}" in note
     assert f"[Errno {errno.ECONNREFUSED}]" in note
+
+
+KEYLESS = {"transport": "http"}
+WHOSE = {
+    "its own": ({**KEYLESS, "key": Secret("sk-upstreams")}, (), "to the key that is set for it"),
+    "its own, of a keyed gateway": (
+        {**KEYLESS, "key": Secret("sk-upstreams")},
+        keys("a"),
+        "to the key that is set for it",
+    ),
+    "none": (KEYLESS, keys("a"), "and was asked without a key"),
+    "the client's": (KEYLESS, (), "to the client's own key, or to none"),
+}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("whose", WHOSE)
+def test_the_log_says_that_it_was_the_upstream_who_refused_a_key_and_the_client_gets_its_words(
+    whose, status
+):
+    configured, own_keys, said = WHOSE[whose]
+    refusal = error_body("Incorrect API key provided.", "invalid_api_key")
+
+    async def work():
+        async with both(**{f"up_{k}": v for k, v in configured.items()}, keys=own_keys) as (up, gw):
+            for asked, body in ASKED.items():
+                method, _, path = asked.partition(" ")
+                up.then(refusing(refusal, status))
+                async with gw.client.request(
+                    method,
+                    gw.url + path,
+                    json={"model": "m", **body},
+                    headers={"authorization": "Bearer lsk_a"},
+                ) as told:
+                    assert (told.status, await told.json()) == (status, refusal), asked
+            ws = await gw.socket(key="lsk_a")
+            up.then(refusing(refusal, status))
+            await ws.send_json({"type": "response.create", "model": "m", "input": "x"})
+            assert (await next_end(ws))["error"] == refusal["error"]
+            await ws.close()
+
+    lines = [line for line in lines_logged(work()) if line["status"] == status]
+    assert len(lines) == len(ASKED) + 1
+    for line in lines:
+        (note,) = [one for one in line["notes"] if one.startswith(f"up said {status} ")]
+        assert said in note
+        assert "key_env or key_file" in note
+        assert "OPENAI_API_KEY" in note
+        assert not {"sk-upstreams", "lsk_a"} & set(re.findall(r"[\w-]+", json.dumps(line)))
+
+
+def test_the_log_says_nothing_of_an_upstream_when_the_gateway_itself_refuses_a_key():
+    async def work():
+        async with both(keys=keys("a")) as (_, gw):
+            assert (await gw.ask(input="x", key="lsk_z"))["http"] == 401
+
+    (line,) = lines_logged(work())
+    assert "notes" not in line
+
+
+def test_the_log_says_which_upstream_refused_its_key_where_others_list_their_models():
+    async def work():
+        async with provider() as one, provider() as other:
+            one.then(refusing(error_body("Incorrect API key provided."), 401))
+            other.then(raw(b'{"data": [{"id": "m"}]}', kind="application/json"))
+            async with (
+                gateway(upstream(one, "one"), upstream(other, "other")) as gw,
+                gw.client.get(f"{gw.url}/models") as told,
+            ):
+                assert (told.status, len((await told.json())["data"])) == (200, 1)
+
+    (line,) = lines_logged(work())
+    assert [note[:12] for note in line["notes"]] == ["one said 401"]
 
 
 @pytest.mark.parametrize("path", ["/realtime?model=m", "/responses", "/other"])

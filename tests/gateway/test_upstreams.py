@@ -50,6 +50,17 @@ def test_nothing_that_is_shown_of_one_holds_its_key():
     run(main())
 
 
+def test_a_key_in_a_header_of_its_own_is_a_key_that_is_set_for_it():
+    async def main():
+        told = Upstream(name="azure", url=ONE.url, headers=(("Api-Key", "sk-azure"),))
+        azure = Reached(told, QUICK, keyed=True)
+        why = "azure said 401 to the key in the headers that are set for it"
+        assert [azure.why_refused(status) for status in (200, 401, 404)] == [None, why, None]
+        await azure.close()
+
+    run(main())
+
+
 def test_each_gets_its_own_key_and_no_other():
     async def main():
         client = [("authorization", "Bearer lsk_client"), ("x", "1")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -78,6 +79,15 @@ def test_a_folder_that_is_not_there_is_said(tmp_path):
     with pytest.raises(CannotOpen, match=r"no folder .*missing. Create it"):
         asyncio.run(opened(tmp_path / "missing" / "store.db"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_which_no_file_can_be_made_is_told_with_what_to_do(tmp_path, monkeypatch):
+    def refusing(path, flags, mode=0o777):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")  # as in /proc
+
+    monkeypatch.setattr(sqlite_opening.os, "open", refusing)
+    with pytest.raises(CannotOpen, match=r"cannot be created \(No such .* Name a file in another"):
+        asyncio.run(opened(tmp_path / "store.db"))
 
 
 def test_a_folder_is_no_store(tmp_path):

@@ -70,7 +70,11 @@ def run(given: str, options: Options) -> int:
         if options.diff:
             _print_diff(source.name, _shown(target), ready.changes)
         else:
+            if options.dry_run and ready.changes:
+                print(f"Mending {printable(source.name)} would do this:", file=said)
             _print_changes(source.name, ready, said)
+            if options.dry_run:
+                print("Nothing was written: this was a dry run.", file=said)
         put_report = None
         if report is not None:
             # Before the session is: nothing is mended without the report that was asked for.

@@ -76,7 +76,7 @@ def place(name: str) -> Place:
         path = Path(name) if kind is Kind.NODE else Path(name).resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
         why = error.strerror if isinstance(error, OSError) else "its links lead nowhere"
-        raise CannotWrite(f"{name}: cannot be written: {why}.") from error
+        raise CannotWrite(f"{name}: cannot be written: {why}. Name another place.") from error
     return Place(name, path, kind)
 
 

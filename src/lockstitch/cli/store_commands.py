@@ -11,7 +11,7 @@ import typer
 
 store = typer.Typer(
     name="store",
-    help="Look after a store: its size, export, import, deletion, keys.",
+    help="Look after a store: list, export, import, deletion, keys.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -39,6 +39,17 @@ def stats(url: Url, output: Said = Output.text) -> None:
     from lockstitch.cli import storing
 
     raise typer.Exit(storing.stats(url, output.value))
+
+
+@store.command("list")
+def list_(url: Url, output: Said = Output.text) -> None:
+    """The conversations of a store, by name.
+
+    One in each line: when it was last written to (UTC), how many records it has, and its name.
+    Names are not encrypted, so an encrypted store can be listed without its key."""
+    from lockstitch.cli import storing
+
+    raise typer.Exit(storing.list_(url, output.value))
 
 
 @store.command()

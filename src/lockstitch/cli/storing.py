@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,7 +21,7 @@ from lockstitch.cli.places import Kind, place, writing_into
 from lockstitch.cli.reporting import printable
 from lockstitch.core.errors import LockstitchError
 from lockstitch.sessions.source import Source, standard_input
-from lockstitch.store.contract import Store
+from lockstitch.store.contract import Store, Summary
 from lockstitch.store.errors import CannotWrite, NotAKey
 from lockstitch.store.keys import KEY_FILE_VARIABLE, KEY_VARIABLE, keys_from_environment, new_key
 from lockstitch.store.opening import open_store
@@ -56,6 +57,45 @@ def stats(url: str, output: str) -> int:
         return CLEAN
 
     return _run(work())
+
+
+def list_(url: str, output: str) -> int:
+    async def work() -> int:
+        async with open_store(url, create=False) as store:
+            await (_list_as_json(store) if output == "json" else _list_as_text(store))
+        return CLEAN
+
+    return _run(work())
+
+
+async def _list_as_text(store: Store) -> None:
+    """A line for each, as it comes. The name is last: how wide names are is not known before."""
+    count = 0
+    async for one in store.conversations():
+        count += 1
+        changed = datetime.fromtimestamp(one.changed, UTC)
+        print(f"{changed:%Y-%m-%d %H:%M:%S}  {one.length:>7,}  {printable(one.conversation)}")
+    if not count:
+        _complain(f"There is no conversation in {store.url}.")
+
+
+async def _list_as_json(store: Store) -> None:
+    """One document, of which no more than a line is in memory."""
+    print(f'{{"store": {json.dumps(store.url)}, "conversations": [', end="")
+    between = "\n"
+    async for one in store.conversations():
+        print(between, json.dumps(_listed(one)), sep="", end="")
+        between = ",\n"
+    print("\n]}")
+
+
+def _listed(one: Summary) -> dict[str, Any]:
+    return {
+        "conversation": one.conversation,
+        "records": one.length,
+        "created": one.created,
+        "changed": one.changed,
+    }
 
 
 def export(url: str, file: str, conversations: tuple[str, ...], *, force: bool) -> int:
@@ -248,7 +288,12 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(scratch, target)
     except OSError as problem:
-        raise CannotWrite(f"{target} cannot be written: {problem.strerror}.") from None
+        why, advice = f"{problem.strerror}", "Name a file in a folder that you may write to"
+        if not target.parent.is_dir():
+            why, advice = f"there is no folder {target.parent}", "Create it, or name another file"
+        raise CannotWrite(
+            f"{target} cannot be written: {why}. {advice}, or - for standard output."
+        ) from None
     finally:
         if scratch is not None:
             Path(scratch).unlink(missing_ok=True)

@@ -43,7 +43,7 @@ def to_upstream(
         if (lowered := name.lower()) not in drop and not lowered.startswith(OF_A_HANDSHAKE)
     ]
     shown = None if keyed else in_subprotocol(headers)
-    if key is None and shown is not None and not _has_key([*kept, *own]):
+    if key is None and shown is not None and not has_key([*kept, *own]):
         kept.append(("authorization", f"Bearer {shown}"))
     if key is not None:
         anthropic = first(headers, "anthropic-version") is not None
@@ -51,7 +51,8 @@ def to_upstream(
     return [*kept, *own]
 
 
-def _has_key(headers: Headers) -> bool:
+def has_key(headers: Headers) -> bool:
+    """Is a key in one of them?"""
     return not KEYS.isdisjoint(name.lower() for name, _ in headers)
 
 

@@ -208,6 +208,11 @@ class Gateway:
         self._log(caller, status, begun, "WEBSOCKET", "/v1/responses")
 
     def _log(self, caller: Caller, status: int, begun: float, method: str, path: str) -> None:
+        # A no of the gateway's own to a key comes before any upstream is named.
+        upstream = self.world.upstreams.get(caller.upstream)
+        why = None if upstream is None else upstream.why_refused(status)
+        if why is not None:
+            caller.note(why)
         logs.request_ended(
             RequestEnded(
                 request_id=caller.request_id,

@@ -9,13 +9,16 @@ import time
 from collections.abc import Iterable, Iterator
 
 from lockstitch.gateway.config.model import Limits, Upstream
-from lockstitch.gateway.headers import to_upstream
+from lockstitch.gateway.headers import has_key, to_upstream
 from lockstitch.gateway.lines import Asking, Headers, Hearing, Line
 from lockstitch.gateway.wire import HttpLimits, HttpLines, SocketHearing, SocketLimits
 from lockstitch.gateway.wire.socket_line import UpstreamSocket, open_socket
 
 NO_WEBSOCKET = frozenset({404, 405, 426, 501})
 """How servers say that they do not speak WebSocket here."""
+
+KEY_REFUSED = frozenset({401, 403})
+"""How an upstream says that a key is none, or may not do this."""
 
 FALL_BACK_SECONDS = 300.0
 """A balancer that is being changed says so, too, for a moment."""
@@ -68,6 +71,22 @@ class Reached:
     def headers(self, client: Headers) -> Headers:
         key = self.told.key.reveal() if self.told.key is not None else None
         return to_upstream(client, key=key, own=self.told.headers, keyed=self.keyed)
+
+    def why_refused(self, status: int) -> str | None:
+        """Whose key the upstream did not take, and what to set, for the log; None: it did. No key
+        is in it."""
+        if status not in KEY_REFUSED:
+            return None
+        told = self.told
+        if told.key is not None:
+            whose = "to the key that is set for it: look at its key_env or key_file, or at"
+        elif has_key(told.headers):
+            return f"{self.name} said {status} to the key in the headers that are set for it"
+        elif self.keyed:
+            whose = "and was asked without a key: set its key_env or key_file, or"
+        else:
+            whose = "to the client's own key, or to none: set its key_env or key_file, or"
+        return f"{self.name} said {status} {whose} OPENAI_API_KEY"
 
     async def ask(self, asking: Asking, hearing: Hearing) -> Line:
         return await self._http.ask(asking, hearing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from lockstitch.gateway.config import ConfigError, Options, Secret, Upstream, load
@@ -57,7 +59,8 @@ def test_upstreams_of_the_file_and_an_option_are_one_too_many(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.x"])
-def test_it_does_not_listen_elsewhere_without_keys(tmp_path, host):
+def test_it_does_not_listen_elsewhere_without_keys(tmp_path, host, monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: ["an address"])
     said = refused(tmp_path, f"{UPSTREAM}[server]\nhost = '{host}'\n")
     assert said.startswith(
         f"gateway.toml:6: server.host: {host} can be reached from other machines"
@@ -66,6 +69,14 @@ def test_it_does_not_listen_elsewhere_without_keys(tmp_path, host):
     assert read(tmp_path, f"{KEY}{UPSTREAM}[server]\nhost = '{host}'\n").server.host == host
     with pytest.raises(ConfigError, match="can be reached from other machines"):
         load(Options(host=host), ENVIRONMENT)
+
+
+@pytest.mark.parametrize("host", ["nosuchhost.invalid", "no..host"])
+def test_a_host_that_is_not_known_is_not_said_to_be_reached_from_other_machines(tmp_path, host):
+    said = refused(tmp_path, f"{UPSTREAM}[server]\nhost = '{host}'\n")
+    assert said.startswith(f"gateway.toml:6: server.host: {host} is not known here")
+    assert "Choose another host: 127.0.0.1 for this machine alone" in said
+    assert "other machines" not in said
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])

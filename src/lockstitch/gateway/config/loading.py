@@ -6,6 +6,7 @@ its own upstream."""
 from __future__ import annotations
 
 import os
+import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,13 +75,29 @@ def default_store(environment: Mapping[str, str]) -> str:
 def check_open(config: Config, problems: Problems) -> None:
     """Who may come in where there are no keys."""
     server = config.server
-    if not config.keys and not is_loopback(server.host):
+    if config.keys or is_loopback(server.host):
+        return
+    if not _is_known(server.host):
+        problems.add(
+            ("server", "host"),
+            f"{server.host} is not known here: no address has that name. Choose another host:"
+            " 127.0.0.1 for this machine alone, 0.0.0.0 for everybody who has a key.",
+        )
+    else:
         problems.add(
             ("server", "host"),
             f"{server.host} can be reached from other machines, and there are no keys: anybody"
             " could use your upstreams and read your conversations. Make a key (lockstitch key"
             " NAME), put what it prints into the file of --config, or listen on 127.0.0.1.",
         )
+
+
+def _is_known(host: str) -> bool:
+    """Has it an address? Asked of nobody where it is one, or is left empty for all there are."""
+    try:
+        return not host or bool(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except (socket.gaierror, UnicodeError):
+        return False
 
 
 def check_whole(config: Config, problems: Problems) -> None:

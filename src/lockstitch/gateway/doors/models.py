@@ -76,6 +76,8 @@ async def _listed(
     """What an upstream lists; a refusal, its own or ours, where it does not say."""
     try:
         whole = await fetched(upstream, await asking_of(request, upstream, caller))
+        if (why := upstream.why_refused(whole.status)) is not None:
+            caller.note(why)
         if whole.status != 200:
             return told(caller, whole)
         data = msgspec.json.decode(whole.body).get("data")

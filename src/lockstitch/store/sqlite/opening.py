@@ -121,7 +121,10 @@ def _create(path: Path) -> str | None:
             if not _writable(path):
                 return "the file is read-only. Make it writable, or open a copy."
         except OSError as error:
-            return f"it cannot be created ({error.strerror})."
+            return (
+                f"it cannot be created ({error.strerror}). Name a file in another folder, in which"
+                " you may make one."
+            )
         else:
             _sync(folder)
     return None

@@ -72,7 +72,14 @@ def test_it_does_not_listen_elsewhere_without_keys(tmp_path, host, monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["nosuchhost.invalid", "no..host"])
-def test_a_host_that_is_not_known_is_not_said_to_be_reached_from_other_machines(tmp_path, host):
+def test_a_host_that_is_not_known_is_not_said_to_be_reached_from_other_machines(
+    tmp_path, host, monkeypatch
+):
+    def unknown(host, *_, **__):
+        host.encode("idna")  # as the real one does before it asks anybody
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     said = refused(tmp_path, f"{UPSTREAM}[server]\nhost = '{host}'\n")
     assert said.startswith(f"gateway.toml:6: server.host: {host} is not known here")
     assert "Choose another host: 127.0.0.1 for this machine alone" in said

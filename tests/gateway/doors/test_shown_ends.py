@@ -687,6 +687,41 @@ def test_a_response_that_lists_nothing_in_the_end_is_kept_as_it_was_said():
     building.run(play())
 
 
+@pytest.mark.parametrize("cut", [None, 2])
+def test_what_a_client_had_and_the_journal_has_not_is_kept_when_no_end_lists_it(cut):
+    """The gateway died between showing a message and writing it down."""
+
+    async def play():
+        async with both(up_retries=1) as (up, gw):
+            await unheard(gw)
+            events = told_by("resp_1", message("hi"), building.call())
+            events[-1]["response"]["output"] = []
+            after = next(n for n, one in enumerate(events) if "item.done" in one["type"])
+
+            def rest(asked):
+                behind = int(asked.request.query.get("starting_after", -1))
+                assert behind < after
+                return streamed(asked, events[behind + 1 :])
+
+            async def broken(asked):
+                told = await streamed(asked, events[:cut])
+                asked.request.transport.abort()
+                return told
+
+            if cut is not None:
+                up.then(broken)
+            up.then(rest)
+            query = f"stream=true&starting_after={after}"
+            async with gw.client.get(f"{gw.url}/responses/resp_1?{query}") as told:
+                seen = building.events_in(await told.read())
+            assert seen == events[after + 1 :]
+            kept = await gw.world.exchanges.exchange("local", "resp_1")
+            assert kept.ending is Ending.COMPLETED
+            assert [json.loads(item) for item in kept.said] == [message("hi"), building.call()]
+
+    building.run(play())
+
+
 @pytest.mark.parametrize(
     "response",
     [

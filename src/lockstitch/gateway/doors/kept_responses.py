@@ -49,11 +49,12 @@ def asking_for(
     caller: Caller,
     upstream: Reached,
     target: str,
-    **changed: str,
+    **changed: str | None,
 ) -> Asking:
-    """The request with another path, and these parts of its query changed."""
+    """The request with another path, and these parts of its query changed, or left out if None."""
     query = [(name, value) for name, value in request.query.items() if name not in changed]
-    written = urlencode([*query, *changed.items()])
+    query += [(name, value) for name, value in changed.items() if value is not None]
+    written = urlencode(query)
     return Asking(
         method=request.method,
         target=f"{target}?{written}" if written else target,

@@ -121,7 +121,8 @@ class Newer:
         """The last that the client has."""
         self.told = False
         """Did any pass?"""
-        self._seen = -1
+        self.seen = -1
+        """The last that came by here; -1 for none."""
 
     def of(self, block: bytes) -> bytes:
         """What of a block of whole events the client does not have."""
@@ -132,13 +133,13 @@ class Newer:
         for heard in events:
             at = heard.event.sequence_number
             if isinstance(at, int):
-                self._seen = at
+                self.seen = at
                 is_new = at > self._after
             else:
-                is_new = self._seen >= self._after  # it belongs where it stands
+                is_new = self.seen >= self._after  # it belongs where it stands
             if is_new and start is None:
                 start = heard.start
-        self.number = max(self.number, self._seen)
+        self.number = max(self.number, self.seen)
         self.told = self.told or start is not None
         return b"" if start is None else whole[start:]
 

@@ -132,11 +132,16 @@ class StreamAgain:
         return False
 
     def _asking(self, upstream: Reached, kept: Kept) -> Asking:
-        changed: dict[str, str] = {}
-        if self._newer.number >= 0:
-            changed["starting_after"] = str(self._newer.number)
-        target = path_of(kept.id)
-        return asking_for(self._request, self._caller, upstream, target, **changed)
+        # Whoever writes the end down must have heard all of it, also what the client has: the
+        # journal may lack some of that, and the end need not list it.
+        behind = self._newer.number if kept.end_known else self._newer.seen
+        return asking_for(
+            self._request,
+            self._caller,
+            upstream,
+            path_of(kept.id),
+            starting_after=str(behind) if behind >= 0 else None,
+        )
 
     async def _write_last(
         self, kept: Kept, resumed: Resumed, last: Heard, heard: Mapping[bytes, int | None]

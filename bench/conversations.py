@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 Wire = dict[str, Any]
 
@@ -27,3 +28,17 @@ def output(turn: int, size_bytes: int) -> Wire:
         "call_id": f"call_{turn:06d}",
         "output": text[:size_bytes],
     }
+
+
+class Turn(NamedTuple):
+    """What the model and its tool say in one turn."""
+
+    response: str
+    call: Wire
+    output: Wire
+
+
+def turns(count: int, output_bytes: int) -> Iterator[Turn]:
+    """A conversation of so many turns, each made when it is asked for."""
+    for turn in range(count):
+        yield Turn(f"resp_{turn}", call(turn), output(turn, output_bytes))

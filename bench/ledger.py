@@ -1,7 +1,8 @@
 """The ledger and its continuation against openai-agents' server-conversation tracker.
 
 Both are driven through the order of a runner, without the network: what to send, sent, answered,
-the tool ran. The tracker is given its items in its delta form and as the full list."""
+the tool ran. The tracker is given its items in its delta form and as the full list. What the model
+and the tools said is there before the clock starts: neither makes it."""
 
 from __future__ import annotations
 
@@ -9,15 +10,16 @@ import itertools
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from agents import Agent
 from agents.items import ModelResponse, RunItem, ToolCallItem, ToolCallOutputItem
+from agents.run_internal.items import deduplicate_input_items_preferring_latest
 from agents.run_internal.oai_conversation import OpenAIServerConversationTracker
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall
 
-from bench.conversations import QUESTION, call, output
+from bench.conversations import QUESTION, Turn, turns
 from bench.harness import Result, compare, cpu
 from lockstitch.facts import (
     CallStarted,
@@ -46,10 +48,11 @@ MEMORY_TARGET = 1.1
 
 
 def run() -> Iterator[Result]:
+    said = [*turns(TURNS, OUTPUT_BYTES)]
     yield compare(
         f"{TURNS} turns, delta",
-        ours=lambda: converse(TURNS),
-        peer=lambda: track(TURNS, full=False),
+        ours=lambda: converse(said),
+        peer=lambda: track(said, full=False),
         target=DELTA_TARGET,
         peer_is="openai-agents' tracker, delta form",
         repeats=3,
@@ -57,8 +60,8 @@ def run() -> Iterator[Result]:
     # Once: the tracker needs minutes for it.
     yield Result(
         f"{TURNS} turns, full list",
-        ours=statistics.median(cpu(lambda: converse(TURNS, follow=True)) for _ in range(3)),
-        peer=cpu(lambda: track(TURNS, full=True)),
+        ours=statistics.median(cpu(lambda: converse(said, follow=True)) for _ in range(3)),
+        peer=cpu(lambda: track(said, full=True)),
         target=FULL_TARGET,
         peer_is="openai-agents' tracker, full list",
     )
@@ -67,11 +70,10 @@ def run() -> Iterator[Result]:
 
 
 def converse(
-    turns: int,
+    said: Iterable[Turn],
     *,
-    output_bytes: int = OUTPUT_BYTES,
     follow: bool = False,
-    after_turn: Callable[[int], None] = lambda turn: None,
+    after_turn: Callable[[], None] = lambda: None,
 ) -> Ledger:
     """The conversation, by a ledger; ``follow``: the outputs come as a client's full list."""
     ledger = Ledger()
@@ -79,7 +81,7 @@ def converse(
     history = [QUESTION]
     if not follow:
         ledger.append(item_added(QUESTION))
-    for turn in range(turns):
+    for response, call, output in said:
         if follow:
             ledger.extend(follower.resent(history))
         plan = ledger.plan()
@@ -88,38 +90,38 @@ def converse(
         (prepared,) = request_prepared(ledger, plan)
         request = ledger.append(prepared)
         ledger.append(RequestSent(request=request))
-        ledger.append(ResponseOpened(request=request, id=f"resp_{turn}"))
-        said = ledger.append(item_completed(request, call(turn)))
+        ledger.append(ResponseOpened(request=request, id=response))
+        entry = ledger.append(item_completed(request, call))
         ledger.append(ResponseEnded(request=request))
-        ledger.append(CallStarted(call=said))
+        ledger.append(CallStarted(call=entry))
         if follow:
-            history += [call(turn), output(turn, output_bytes)]
+            history += [call, output]
         else:
-            ledger.append(call_settled(ledger, ledger.calls[said, 0], output(turn, output_bytes)))
-        after_turn(turn)
+            ledger.append(call_settled(ledger, ledger.calls[entry, 0], output))
+        after_turn()
     return ledger
 
 
-def track(turns: int, *, full: bool, output_bytes: int = OUTPUT_BYTES) -> list[RunItem]:
+def track(said: Iterable[Turn], *, full: bool) -> list[RunItem]:
     """The same conversation, by the tracker, in the order that its runner calls it."""
     agent = Agent(name="bench")
     tracker = OpenAIServerConversationTracker(auto_previous_response_id=True)
     everything: list[RunItem] = []
     items: list[RunItem] = []
-    for turn in range(turns):
+    for response, call, output in said:
         given = tracker.prepare_input([QUESTION], everything if full else items)  # type: ignore[list-item]
+        given = deduplicate_input_items_preferring_latest(given)
         tracker.validate_pending_input_filter(given)
         tracker.mark_input_as_sent(given)
-        said = ResponseFunctionToolCall.model_validate(call(turn))
-        response = ModelResponse(output=[said], usage=Usage(), response_id=f"resp_{turn}")
+        made = ResponseFunctionToolCall.model_validate(call)
+        answer = ModelResponse(output=[made], usage=Usage(), response_id=response)
         tracker.mark_input_as_sent(given)
         tracker.mark_input_as_accepted(given)
-        tracker.track_server_items(response)
-        tracker.track_server_items(response)  # once by the model call, once by the turn
-        text = output(turn, output_bytes)
+        tracker.track_server_items(answer)
+        tracker.track_server_items(answer)  # once by the model call, once by the turn
         items = [
-            ToolCallItem(agent=agent, raw_item=said),
-            ToolCallOutputItem(agent=agent, raw_item=text, output=text["output"]),
+            ToolCallItem(agent=agent, raw_item=made),
+            ToolCallOutputItem(agent=agent, raw_item=output, output=output["output"]),
         ]
         everything += items
     return everything
@@ -128,7 +130,7 @@ def track(turns: int, *, full: bool, output_bytes: int = OUTPUT_BYTES) -> list[R
 def _late_turns() -> Result:
     """What the last turns cost, compared with the tenth and those around it."""
     times: list[float] = []
-    converse(TURNS, after_turn=lambda turn: times.append(time.perf_counter()))
+    converse(turns(TURNS, OUTPUT_BYTES), after_turn=lambda: times.append(time.perf_counter()))
     costs = [after - before for before, after in itertools.pairwise(times)]
     early, late = costs[4:54], costs[-50:]
     return Result(
@@ -144,7 +146,7 @@ def _late_turns() -> Result:
 def _memory() -> Result:
     """What stays in memory when nobody but the ledger holds the outputs."""
     tracemalloc.start()
-    ledger = converse(LARGE_TURNS, output_bytes=LARGE_OUTPUT_BYTES)
+    ledger = converse(turns(LARGE_TURNS, LARGE_OUTPUT_BYTES))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(ledger.calls) == LARGE_TURNS

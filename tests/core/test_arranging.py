@@ -213,10 +213,10 @@ def test_an_item_that_goes_without_its_id_is_read_without_it_too():
 @given(plays, modes, st.data())
 def test_only_reasoning_that_is_carried_and_followed_is_ever_sent(moves, mode, data):
     ledger = Play("responses", mode).all(moves).ledger
-    entries = data.draw(st.permutations([*ledger._parts])) if moves else []
+    entries = data.draw(st.permutations([*ledger.parts])) if moves else []
     for order in (history(ledger), entries):
         sendings = travelling(ledger, order)
-        parts = [ledger.parts(sending.seq)[0] for sending in sendings]
+        parts = [ledger.parts[sending.seq][0] for sending in sendings]
         for item, after in itertools.zip_longest(parts, parts[1:]):
             if item.part is Part.REASONING:
                 assert item.carried
@@ -231,7 +231,7 @@ def test_nothing_but_reasoning_stays_behind_and_the_order_is_kept(dialect, moves
     entries = history(ledger)
     sending = [each.seq for each in travelling(ledger, entries)]
     left = [seq for seq in entries if seq not in sending]
-    assert all(ledger.parts(seq)[0].part is Part.REASONING for seq in left)
+    assert all(ledger.parts[seq][0].part is Part.REASONING for seq in left)
     assert sending == [seq for seq in entries if seq in sending]
 
 

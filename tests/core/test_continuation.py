@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lockstitch
-from lockstitch.core import rules
+from lockstitch.core import continuation, rules
 from lockstitch.core.continuation import (
     Continue,
     ReadBack,
@@ -460,6 +462,32 @@ def test_planning_changes_nothing_and_planning_again_gives_the_same(dialect, mov
         for other in Mode:
             ledger.plan(other, tip=link)
     assert ledger.state() == before
+
+
+@settings(max_examples=examples(150))
+@given(dialects, plays, st.sampled_from([Mode.FULL, Mode.CHAIN]))
+def test_the_short_way_to_a_plan_comes_to_what_the_long_way_does(dialect, moves, mode):
+    ledger = Play(dialect, mode).all(moves).ledger
+    tips = [*ledger.links]
+    for other in Mode:
+        short = [ledger.plan(other, tip=tip) for tip in tips]
+        with mock.patch.object(continuation, "_going_on", return_value=None):
+            assert [repr(ledger.plan(other, tip=tip)) for tip in tips] == [*map(repr, short)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_outputs_and_nothing_else_behind_an_answer_are_planned_the_short_way(dialect):
+    words = Words(dialect)
+    ledger = ledger_of(words.user(), dialect=dialect)
+    turn(ledger, *words.calls("call_a", "call_b"))
+    for key in ("call_a", "call_b"):
+        ledger.append(call_settled(ledger, ledger.call(key), key))
+    with mock.patch.object(continuation, "_since", side_effect=AssertionError):
+        plan = ledger.plan(Mode.CHAIN)
+    assert isinstance(plan, Continue)
+    assert [sending.seq for sending in plan.items] == [
+        ledger.call(key).output for key in ("call_a", "call_b")
+    ]
 
 
 @settings(max_examples=examples(100))

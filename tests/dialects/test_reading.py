@@ -109,6 +109,25 @@ def test_reasoning_is_carried_where_its_content_is_there(content, carried):
     assert item.carried is carried
 
 
+CANNOT_BE_GIVEN_BACK = {
+    "half a surrogate pair": b'"\\ud800"',
+    "a number that is too large": b"1e999999",
+    "no UTF-8": b'"\xff"',
+    "nothing": b"",
+    "nested too deep": b"[" * 5000 + b"]" * 5000,
+}
+
+
+@pytest.mark.parametrize("strange", CANNOT_BE_GIVEN_BACK)
+@pytest.mark.parametrize("field", ["arguments", "content", "a field that nobody knows"])
+def test_what_could_not_be_given_back_is_not_read(field, strange):
+    head = b'{"type":"function_call","call_id":"call_1","name":"book",'
+    item = b'%s"%s":%s}' % (head, field.encode(), CANNOT_BE_GIVEN_BACK[strange])
+    for read in (decoded, reading("responses").read):
+        with pytest.raises(NotAnItem):
+            read(item)
+
+
 def test_integers_beyond_64_bits_come_back_as_they_were():
     wire = {"role": "user", "content": "x", "n": 2**80, "m": -(2**70)}
     assert decoded(msgspec.json.encode(wire)) == wire

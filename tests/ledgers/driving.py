@@ -98,7 +98,7 @@ def mark_in(item: Wire) -> str | None:
 def kept(ledger: Ledger) -> list[records.Record]:
     """A ledger as a store keeps it."""
     return [
-        records.encoded(seq, fact, ledger.parts(seq))
+        records.encoded(seq, fact, ledger.parts.get(seq, ()))
         for seq, fact in enumerate(ledger.facts, start=1)
     ]
 

@@ -49,24 +49,28 @@ class Arranged(Struct):
 def arranged(links: Sequence[Link], behind: Said | Exchange | None = None) -> Arranged:
     """The entries of these links; the calls of ``behind``, before them, want their outputs."""
     found = Arranged([], [], [])
+    entries = found.entries
     until = _held_over(links) if links else {}
     asking, since = behind, -1
     for n, link in enumerate(links):
         if counts(link):
-            _answer(found, asking, since, until)
+            if asking is not None:
+                _answer(found, asking, since, until)
             asking, since = link, n
-        found.starts.append(len(found.entries))
-        found.entries += _entries_here(links, n, behind)
-    _answer(found, asking, since, until)
+        found.starts.append(len(entries))
+        if isinstance(link, Said):
+            entries.append(link.seq)
+        else:
+            entries += _entries_here(links, n, behind)
+    if asking is not None:
+        _answer(found, asking, since, until)
     return found
 
 
 def _answer(
-    found: Arranged, asking: Said | Exchange | None, n: int, until: Mapping[tuple[Seq, int], int]
+    found: Arranged, asking: Said | Exchange, n: int, until: Mapping[tuple[Seq, int], int]
 ) -> None:
     """Put the outputs behind the nth link, whose calls they answer."""
-    if asking is None:
-        return
     entries = found.entries
     first = len(entries)
     for call in asking.waiting:
@@ -75,8 +79,8 @@ def _answer(
         if call.output is None:
             if asking.wants(call):
                 found.unsettled.append(call)
-        elif call.output not in entries[first:]:  # one message may answer several
-            entries.append(call.output)
+        elif len(entries) == first or call.output not in entries[first:]:
+            entries.append(call.output)  # once: one message may answer several
 
 
 def entries_of(link: Link) -> Sequence[Seq]:
@@ -144,7 +148,7 @@ def travelling(ledger: Ledger, entries: Iterable[Seq], held: Sequence[Call] = ()
     sendings: list[Sending] = []
     dangling = 0
     for seq in entries:
-        parts = ledger.parts(seq)
+        parts = ledger.parts[seq]
         item = parts[0] if len(parts) == 1 else _SEVERAL
         part = item.part
         if part is _REASONING:
@@ -186,7 +190,7 @@ def _repeated(ledger: Ledger, seq: Seq, id: str | None) -> bool:
 
 def sent_parts(ledger: Ledger, sending: Sending) -> Sequence[Item]:
     """The core items of an item as it is sent."""
-    parts = ledger.parts(sending.seq)
+    parts = ledger.parts[sending.seq]
     if ledger.provider_runs_calls:
         parts = [_running(ledger, sending.seq, item) for item in parts]
     if sending.bare:

@@ -29,7 +29,7 @@ def cut_behind(
     ends_at = {start: link.seq for start, link in zip(found.starts[1:], links, strict=False)}
     if links:
         ends_at[len(entries)] = links[-1].seq
-    whole = cut_points([ledger.parts(seq) for seq in entries])
+    whole = cut_points([ledger.parts[seq] for seq in entries])
     allowed = [may and (at == 0 or at in ends_at) for at, may in enumerate(whole)]
     if found.unsettled:
         # A call without its output stays, with what follows it: its output is still to come.

@@ -21,7 +21,7 @@ from lockstitch.core.facts import START, Mode, Seq
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item
 from lockstitch.core.ledger import Ledger
-from lockstitch.core.links import Adoption, Beginning, Compaction, Link, back
+from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
 from lockstitch.core.pairing import Pairing, answered
 
 # Bound once: looking a member up in its enum costs more than what is asked of it here.
@@ -124,6 +124,9 @@ def plan(
             return _read_back(ledger, conversation, last)
         if last is not None and last.in_flight:
             return Refuse(reason=Reason.IN_FLIGHT)
+    going_on = _going_on(ledger, mode, tip, conversation)
+    if going_on is not None:
+        return going_on
     tail, base, restarted = _since(ledger, tip)
     for link in tail:
         if isinstance(link, Exchange) and link.in_flight:
@@ -134,13 +137,49 @@ def plan(
     if not found.entries:
         return Refuse(reason=Reason.NOTHING_NEW)
     on = _Ground(ledger, mode, conversation, tip, base, restarted)
-    anchor = None if base is None else _anchor(on, base)
+    anchor = None if base is None else _anchor(ledger, mode, conversation, base)
     if base is None or anchor is None:
         return _replayed(on, found.entries)
     held = base.open if isinstance(base, Exchange) else ()
     items = tuple(travelling(ledger, found.entries, held))
     going_on = Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=items)
     return _unproven(on, items, behind=base) or going_on
+
+
+def _going_on(ledger: Ledger, mode: Mode, tip: Seq, conversation: str | None) -> Continue | None:
+    """The plan of most turns: since the last answer there are the outputs of its calls, and
+    nothing else. None: a longer look is needed, which would have come to the same."""
+    if ledger.shadowed or ledger.provider_runs_calls:
+        return None
+    given: list[Seq] = []
+    """The outputs that came as items."""
+    base = ledger.links[tip]
+    while type(base) is Said and base.answers:
+        given.append(base.seq)
+        base = ledger.links[base.parent]
+    if type(base) is not Exchange or base.standing is not _ACCEPTED:
+        return None
+    anchor = _anchor(ledger, mode, conversation, base)
+    if anchor is None:
+        return None
+    calls: list[Item] = []
+    entries: list[Seq] = []
+    for call in base.open:
+        if call.output is None:
+            return None
+        calls.append(call.item)
+        if call.output not in given:
+            entries.append(call.output)
+    if given:
+        entries += reversed(given)
+    outputs: list[Sequence[Item]] = []
+    items: list[Sending] = []
+    for entry in entries:
+        outputs.append(ledger.parts[entry])
+        items.append(Sending(entry))
+    if not items or not answered(calls, outputs):
+        return None
+    return Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=tuple(items))
 
 
 def _since(ledger: Ledger, tip: Seq) -> tuple[list[Link], Exchange | Adoption | None, bool]:
@@ -219,20 +258,22 @@ def _is_known(on: _Ground) -> bool:
     )
 
 
-def _anchor(on: _Ground, base: Exchange | Adoption) -> str | None:
+def _anchor(
+    ledger: Ledger, mode: Mode, conversation: str | None, base: Exchange | Adoption
+) -> str | None:
     """What the provider can continue from, if it has that."""
-    if on.mode is _FULL:
+    if mode is _FULL:
         return None
     if isinstance(base, Adoption):
-        known = base.anchor if base.mode is on.mode else None
-        if on.mode is _CONVERSATION and (known != on.conversation or known in on.ledger.positions):
+        known = base.anchor if base.mode is mode else None
+        if mode is _CONVERSATION and (known != conversation or known in ledger.positions):
             return None
-    elif on.mode is _CONVERSATION:
-        there = on.conversation is not None and on.ledger.positions.get(on.conversation) is base
-        known = on.conversation if there else None
+    elif mode is _CONVERSATION:
+        there = conversation is not None and ledger.positions.get(conversation) is base
+        known = conversation if there else None
     else:
         known = base.id
-    return known if known not in on.ledger.lost_anchors else None
+    return known if known not in ledger.lost_anchors else None
 
 
 def _why(on: _Ground) -> Why:
@@ -266,7 +307,7 @@ def listed(ledger: Ledger, lost: Exchange) -> Listed:
     base = ledger.links[lost.base]
     while isinstance(base, Exchange) and base.anchor == lost.anchor:
         for seq in reversed(base.said):
-            item = ledger.parts(seq)[0]
+            item = ledger.parts[seq][0]
             after = item.id or item.joining_id
             if after is not None:
                 return Listed(after, tuple(known), tuple(sent))

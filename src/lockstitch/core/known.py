@@ -33,8 +33,10 @@ class Known:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
+        self._read = reading.read
         self._facts: list[AnyFact] = []
-        self._parts: dict[Seq, Sequence[Item]] = {}
+        self.parts: dict[Seq, Sequence[Item]] = {}
+        """The core items of every entry that holds an item."""
         self.links: dict[Seq, Link] = {START: Beginning()}
         self.tip: Seq = START
         """The link that was reached last: what comes next follows it, unless told otherwise."""
@@ -80,13 +82,9 @@ class Known:
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
         fact = self.fact(seq)
-        if not isinstance(fact, WITH_ITEM):
-            raise NotInLedger(f"Entry {seq} holds no item.")
-        return fact.item
-
-    def parts(self, seq: Seq) -> Sequence[Item]:
-        """The core items of an entry; none for a fact that holds no item."""
-        return self._parts.get(seq, ())
+        if isinstance(fact, WITH_ITEM):
+            return fact.item
+        raise NotInLedger(f"Entry {seq} holds no item.")
 
     def exchange(self, seq: Seq) -> Exchange:
         """The exchange of a request."""
@@ -103,7 +101,7 @@ class Known:
         """The link at a position: an item, a request, a compaction, an adopted anchor."""
         link = self.links.get(seq)
         if link is None:
-            raise NotInLedger(f"Entry {seq} is no link of the conversation.")
+            raise _no_link(seq)
         return link
 
     def answered_by(self, seq: Seq) -> tuple[Call, ...]:
@@ -128,11 +126,14 @@ class Known:
 
     def on_path(self, seq: Seq, tip: Seq) -> bool:
         """Is this link the tip, or before it?"""
-        depth = self.link(seq).depth
-        link = self.link(tip)
+        links = self.links
+        link, wanted = links.get(tip), links.get(seq)
+        if link is None or wanted is None:
+            raise _no_link(tip if link is None else seq)
+        depth = wanted.depth
         while link.depth > depth:
-            link = self.links[link.parent]
-        return link.seq == seq
+            link = links[link.parent]
+        return link is wanted
 
     def is_unstarted(self, call: Call) -> bool:
         """Is it known that nobody has begun with it? Not of one that was brought along: whoever had
@@ -179,6 +180,10 @@ class Known:
                 "responses": {k: v.seq for k, v in self._exchange_by_id.items()},
             }
         )
+
+
+def _no_link(seq: Seq) -> NotInLedger:
+    return NotInLedger(f"Entry {seq} is no link of the conversation.")
 
 
 def unsettled_of(link: Link) -> list[Call]:

@@ -64,12 +64,14 @@ class Ledger(Known):
         """Record ``fact``. A ledger that raised is exactly the ledger it was before.
 
         A fact must hold what its type says; whether it can have happened is checked here."""
-        seq = len(self._facts) + 1
-        take = _TAKE.get(fact.__class__)
-        if take is None:
-            raise IllegalFact(f"{fact!r} is no fact that a ledger takes.")
+        facts = self._facts
+        seq = len(facts) + 1
+        try:
+            take = _TAKE[type(fact)]
+        except KeyError:
+            raise IllegalFact(f"{fact!r} is no fact that a ledger takes.") from None
         take(self, seq, fact)
-        self._facts.append(fact)
+        facts.append(fact)
         return seq
 
     def extend(self, facts: Iterable[AnyFact]) -> None:
@@ -90,13 +92,13 @@ class Ledger(Known):
 
     def _item_added(self, seq: Seq, fact: ItemAdded) -> None:
         if fact.by is By.REWRITE:
-            self._parts[seq] = self.reading.read(fact.item)
+            self.parts[seq] = self._read(fact.item)
             self._rewrites.add(seq)
             return
         parent = self.links.get(self.tip if fact.after is None else fact.after)
         if parent is None:
             raise IllegalFact(f"Entry {fact.after} is no link: nothing can follow it.")
-        parts = self.reading.read(fact.item)
+        parts = self._read(fact.item)
         answers: list[Call] = []
         for item in parts:
             if item.part is _OUTPUT and item.key is not None:
@@ -130,33 +132,39 @@ class Ledger(Known):
 
     def _is_abandoned(self, call: Call) -> bool:
         link = self.links[call.link]
-        return isinstance(link, Exchange) and link.abandoned
+        # Hardly any was passed: that is asked first, because it costs nothing.
+        return isinstance(link, Exchange) and link.passed and link.abandoned
 
     def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
         """Keep the core items of an entry of this link, and announce the calls among them."""
         self._keep_parts(seq, parts)
-        calls: list[Call] = []
+        calls: tuple[Call, ...] = ()
         for item in parts:
-            if item.part is _CALL and item.key is not None and not item.lone:
-                call = Call(seq, link, item)
-                calls.append(call)
-                if call.by_server:
-                    self.provider_runs_calls = True
-                self.calls[seq, item.slot] = call
-                self._calls_by_key.setdefault(item.key, []).append(call)
-                if item.alias is not None and item.alias != item.key:
+            key = item.key
+            if item.part is _CALL and key is not None and not item.lone:
+                call = self.calls[seq, item.slot] = Call(seq, link, item)
+                calls += (call,)
+                self._calls_by_key.setdefault(key, []).append(call)
+                if item.alias is not None and item.alias != key:
                     self._calls_by_key.setdefault(item.alias, []).append(call)
-        return tuple(calls)
+                if item.family is not None and item.family.by_server:
+                    self.provider_runs_calls = True
+        return calls
 
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
-        self._parts[seq] = parts
+        self.parts[seq] = parts
         for item in parts:
             if item.id is not None:
                 known = self._entries_by_id.setdefault(item.id, seq)
-                if isinstance(known, list):
-                    known.append(seq)
-                elif known != seq:
-                    self._entries_by_id[item.id] = [known, seq]
+                if known != seq:
+                    self._note_again(item.id, known, seq)
+
+    def _note_again(self, id: str, known: Seq | list[Seq], seq: Seq) -> None:
+        """An id that other entries have, too."""
+        if isinstance(known, list):
+            known.append(seq)
+        else:
+            self._entries_by_id[id] = [known, seq]
 
     # --- calls ---------------------------------------------------------------------------------
 
@@ -171,9 +179,9 @@ class Ledger(Known):
                 f"{call.named} was started: it cannot be settled as never started. Settle it "
                 "with the outcome unknown, or with its output."
             )
-        parts = self.reading.read(fact.item)
-        outputs = [item for item in parts if item.part is _OUTPUT]
-        if len(outputs) != 1 or not call.is_answered_by(outputs[0]):
+        parts = self._read(fact.item)
+        output = parts[0] if len(parts) == 1 else _only_output(parts)
+        if output is None or not call.is_answered_by(output):
             raise IllegalFact(
                 f"The item that settles {call.named} is not its output: a {call.output_type} with "
                 "the id of the call, and no other output beside it."
@@ -204,24 +212,27 @@ class Ledger(Known):
         if parent is None:
             raise IllegalFact(f"Entry {fact.covers} is no link: no request can cover it.")
         base = self.links.get(fact.base)
-        if not isinstance(base, _CAN_BE_CONTINUED):
+        if isinstance(base, Exchange):
+            if base.standing is not _ACCEPTED:
+                raise IllegalFact(
+                    f"Request {fact.base} is {base.standing.value}: only what the provider "
+                    "accepted can be continued."
+                )
+        elif not isinstance(base, Beginning | Adoption):
             raise IllegalFact(f"Entry {fact.base} is no request: nothing can be based on it.")
-        if isinstance(base, Exchange) and base.standing is not _ACCEPTED:
-            raise IllegalFact(
-                f"Request {fact.base} is {base.standing.value}: only what the provider accepted "
-                "can be continued."
-            )
         if base is not parent and not self.on_path(base.seq, parent.seq):
             raise IllegalFact(f"Request {fact.base} is not on the path to entry {fact.covers}.")
         for sent in fact.sent:
-            if sent not in self._parts:
+            if sent not in self.parts:
                 raise IllegalFact(f"Entry {sent} holds no item: it cannot be sent.")
         if fact.anchor is not None:
             _check_text(fact.anchor)
         exchange = Exchange(
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
         )
-        exchange.adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
+        adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
+        if adopted:
+            exchange.adopted = True
         if fact.mode is _CONVERSATION:
             if fact.anchor is None:
                 raise IllegalFact("A request to a conversation names the conversation.")
@@ -241,7 +252,7 @@ class Ledger(Known):
 
     def _answer_rewritten(self, entry: Seq, tip: Seq) -> None:
         """An output that a filter wrote is the output of the call that it names."""
-        outputs = (item for item in self._parts[entry] if item.part is _OUTPUT and item.key)
+        outputs = (item for item in self.parts[entry] if item.part is _OUTPUT and item.key)
         calls = (self._answered_on(tip, item) for item in outputs)
         self._answered[entry] = tuple(call for call in calls if call is not None)
 
@@ -295,7 +306,7 @@ class Ledger(Known):
 
     def _item_completed(self, seq: Seq, fact: ItemCompleted) -> None:
         exchange = self._move(fact.request, _SAY)
-        parts = self.reading.read(fact.item)
+        parts = self._read(fact.item)
         exchange.calls += self._keep(seq, exchange.seq, parts)
         if exchange.shadowed:
             self.shadowed.add(seq)
@@ -330,7 +341,8 @@ class Ledger(Known):
         move = MOVE_OF_ENDING[fact.ending]
         exchange = self._move(fact.request, move)
         if move is _END:
-            exchange.ended_early = fact.ending is _INCOMPLETE
+            if fact.ending is _INCOMPLETE:
+                exchange.ended_early = True
             self._accept(exchange)
         else:
             exchange.standing = STANDING[exchange.standing][move]
@@ -340,7 +352,7 @@ class Ledger(Known):
         exchange.standing = _ACCEPTED
         for sent in exchange.sent:
             for call in self._answered.get(sent, ()):
-                if call.allows(_DELIVER):
+                if _DELIVER in LIFE[call.life]:
                     call.take(_DELIVER)
         exchange.open = exchange.unanswered()
         if self.provider_runs_calls:
@@ -358,7 +370,7 @@ class Ledger(Known):
         if not isinstance(base, Exchange):
             return []
         running = [call for call in base.open if call.by_server and call.output is None]
-        items = [item for entry in exchange.sent for item in self._parts[entry]]
+        items = [item for entry in exchange.sent for item in self.parts[entry]]
         over = {id_of(call) for call in exchange.answers}
         over |= {id_of(c) for c in running for item in items if c.is_answered_by(item)}
         return [call for call in running if id_of(call) not in over]
@@ -392,7 +404,7 @@ class Ledger(Known):
             return
         going = self._check_removable(fact.to)
         for entry in fact.replaced:
-            if entry not in self._parts:
+            if entry not in self.parts:
                 raise IllegalFact(f"Entry {entry} holds no item: it cannot stand for others.")
         for link in going:
             if isinstance(link, Exchange) and link.standing is Standing.PREPARED:
@@ -447,6 +459,12 @@ def _stays_behind(parts: Sequence[Item]) -> bool:
     return len(parts) == 1 and parts[0].part is _REASONING and not parts[0].carried
 
 
+def _only_output(parts: Sequence[Item]) -> Item | None:
+    """The output among these, if there is one and no other."""
+    outputs = [item for item in parts if item.part is _OUTPUT]
+    return outputs[0] if len(outputs) == 1 else None
+
+
 def _is_of_the_model(parts: Sequence[Item]) -> bool:
     return all(item.part in _MODEL_SIDE for item in parts)
 
@@ -469,7 +487,6 @@ def _not_waiting(named: str, call: Call | None) -> IllegalFact:
 
 
 _NEWS_OF_WHAT_WAS_PASSED = (Move.REJECT, Move.LOSE)
-_CAN_BE_CONTINUED = (Beginning, Adoption, Exchange)
 
 _Take = Callable[[Ledger, Seq, Any], None]
 

@@ -39,7 +39,7 @@ _COMPACTION_ITEM: Final = Item(Part.COMPACTION)
 # Bound once: members of an enum are slow to look up, and `classify` runs for every item.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
 _MODEL, _INPUT, _REFERENCE, _OTHER = Part.MODEL, Part.INPUT, Part.REFERENCE, Part.OTHER
-_BY_APPROVAL, _BY_CALL_ID_OR_ID = Join.APPROVAL, Join.CALL_ID_OR_ID
+_BY_CALL_ID, _BY_APPROVAL, _BY_CALL_ID_OR_ID = Join.CALL_ID, Join.APPROVAL, Join.CALL_ID_OR_ID
 
 
 class Fields(msgspec.Struct, gc=False):
@@ -48,10 +48,10 @@ class Fields(msgspec.Struct, gc=False):
     `read` makes one from a dictionary; readers of large files decode it from bytes at once."""
 
     type: Any = None
-    role: Any = None
     id: Any = None
     call_id: Any = None
     name: Any = None
+    role: Any = None
     approval_request_id: Any = None
     execution: Any = None
     output: Any = None
@@ -61,12 +61,12 @@ class Fields(msgspec.Struct, gc=False):
 def classify(fields: Fields, slot: int = 0) -> Item:
     """The core item of a Responses item."""
     kind = fields.type
-    if kind.__class__ is not str:
+    if type(kind) is not str:
         if kind is None:
             return _untyped(fields, slot)
         return _OTHER_ITEM
     item_id = fields.id
-    if item_id.__class__ is not str or not item_id:
+    if type(item_id) is not str or not item_id:
         item_id = None
     if kind == "message":
         part = _MODEL if fields.role == "assistant" else _INPUT
@@ -99,15 +99,20 @@ def _untyped(fields: Fields, slot: int) -> Item:
 
 def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
     key = fields.call_id
-    if key.__class__ is not str or not key:
+    if type(key) is not str or not key:
         key = None
+    name = fields.name
+    if type(name) is not str:
+        name = None
     alias = joining_id = None
-    if family.join is _BY_APPROVAL:
-        key, joining_id, item_id = item_id, item_id, None
-    elif family.join is _BY_CALL_ID_OR_ID:
+    join = family.join
+    if join is not _BY_CALL_ID:
         joining_id = item_id
-        key, alias, item_id = (key, item_id, None) if key else (item_id, None, None)
-    name = fields.name if fields.name.__class__ is str else None
+        if join is _BY_APPROVAL or key is None:
+            key = item_id
+        else:
+            alias = item_id
+        item_id = None
     if key is None:
         if not family.keyless_call:
             return _OTHER_ITEM  # no way to answer it: not ours to judge
@@ -120,12 +125,12 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
 
 def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> Item:
     key = fields.call_id
-    if key.__class__ is not str or not key:
+    if type(key) is not str or not key:
         key = None
-    alias = None
-    if family.join is _BY_APPROVAL:
+    join = family.join
+    if join is _BY_APPROVAL:
         key = text_of(fields.approval_request_id)
-    elif family.join is _BY_CALL_ID_OR_ID:
+    elif join is _BY_CALL_ID_OR_ID:
         key, item_id = key or item_id, None
     lone = False
     if key is None:
@@ -137,9 +142,9 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
     elif family.keyless_call:
         lone = fields.execution == "server"
     note = fields.output
-    if note.__class__ is not str or len(note) > LONGEST_NOTE_CHARACTERS:
+    if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
         note = None
-    return Item(_OUTPUT, family, key, alias, item_id, None, slot, lone, note)
+    return Item(_OUTPUT, family, key, None, item_id, None, slot, lone, note)
 
 
 class Responses(OwnItems):
@@ -154,10 +159,10 @@ class Responses(OwnItems):
             classify(
                 Fields(
                     get("type"),
-                    get("role"),
                     get("id"),
                     get("call_id"),
                     get("name"),
+                    get("role"),
                     get("approval_request_id"),
                     get("execution"),
                     get("output"),

@@ -27,10 +27,11 @@ _MORE_THAN_TEXT = (families.MCP_APPROVAL, families.COMPUTER, families.TOOL_SEARC
 def encoded(item: Mapping[str, Any] | bytes | str) -> bytes:
     """A wire item as the bytes that a fact holds. A text is a user's message, in every dialect but
     that of the Realtime API."""
-    if isinstance(item, bytes):
-        return item
-    if isinstance(item, str):
-        item = {"role": "user", "content": item}
+    if type(item) is not dict:  # mostly it is
+        if isinstance(item, bytes):
+            return item
+        if isinstance(item, str):
+            item = {"role": "user", "content": item}
     try:
         written = _encoder.encode(item)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

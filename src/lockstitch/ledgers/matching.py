@@ -91,13 +91,14 @@ def _added(of: Ledger, history: Sequence[Mapping[str, Any]], position: Position)
     facts: list[AnyFact] = []
     if not position.whole and (position.link != of.tip or isinstance(of.link(of.tip), Compaction)):
         facts = _gone_back(of, position.link)
-    for item in history[position.items :]:
-        facts.append(ItemAdded(item=encoded(item), by=_given_by(of, item)))
+    for one in history[position.items :]:
+        item = encoded(one)
+        facts.append(ItemAdded(item=item, by=_given_by(of, item)))
     return facts
 
 
-def _given_by(of: Ledger, item: Mapping[str, Any] | str) -> By:
-    for part in of.dialect.read(_wire(item)):
+def _given_by(of: Ledger, item: bytes) -> By:
+    for part in of.reading.read(item):
         if part.part not in _GIVEN_FROM_OUTSIDE:
             return By.IMPORT
     return By.USER
@@ -133,7 +134,7 @@ def matched(
     """How far a resent history is the conversation on the path to ``tip``.
 
     ``since`` is what is already known to be the same: only what lies behind it is looked at."""
-    tip = of.link(of.tip if tip is None else tip).seq
+    tip = of.tip if tip is None else of.link(tip).seq
     if since is None:
         since = Position()
         links = [link for link, _ in back(of.links, tip)][::-1]
@@ -161,7 +162,7 @@ def matched(
 def _links_behind(of: Ledger, seq: Seq, tip: Seq) -> list[Link]:
     """The links between these two. What was cut away meanwhile, the client does not know of."""
     links: list[Link] = []
-    link = of.link(tip)
+    link = of.links[tip]
     while link.seq != seq and not isinstance(link, Beginning):
         if not isinstance(link, Compaction):
             links.append(link)
@@ -196,5 +197,5 @@ def _same(of: Ledger, seq: Seq, item: Mapping[str, Any] | str) -> bool:
 
 
 def _is_reasoning(of: Ledger, seq: Seq) -> bool:
-    parts = of.parts(seq)
+    parts = of.parts[seq]
     return bool(parts) and all(item.part is Part.REASONING for item in parts)

@@ -37,12 +37,13 @@ def request_prepared(
     ``items`` are what is really sent, where the caller rewrote what `Ledger.items` gave: they are
     recorded as sent. A rewrite that would part a call from its output raises `BrokenPair`.
     ``conversation`` is the provider's new conversation, for a replay in that mode."""
-    if not isinstance(plan, (Continue, Replay)):
+    if not isinstance(plan, Continue) and not isinstance(plan, Replay):
         raise nothing_to_send(plan)
     facts: list[AnyFact] = []
-    base, sent = plan.base, tuple([sending.seq for sending in plan.items])
     if items is not None:
         base, sent = _rewritten(of, plan, items, facts)
+    else:
+        base, sent = plan.base, tuple([sending.seq for sending in plan.items])
     if conversation is not None and not (
         isinstance(plan, Replay) and plan.mode is Mode.CONVERSATION
     ):
@@ -51,7 +52,8 @@ def request_prepared(
         )
     anchor = conversation or plan.anchor
     prepared = RequestPrepared(mode=plan.mode, base=base, covers=plan.tip, sent=sent, anchor=anchor)
-    return [*facts, prepared]
+    facts.append(prepared)
+    return facts
 
 
 def _rewritten(

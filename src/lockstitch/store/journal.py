@@ -256,7 +256,7 @@ class Journal:
 
 def _encoded(ledger: Ledger, after: int) -> list[Record]:
     return [
-        records.encoded(seq, ledger.fact(seq), ledger.parts(seq))
+        records.encoded(seq, ledger.fact(seq), ledger.parts.get(seq, ()))
         for seq in range(after + 1, len(ledger) + 1)
     ]
 

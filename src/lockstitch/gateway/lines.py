@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -60,7 +60,11 @@ class LineFailure(LockstitchError):
 
 class Hearing(Protocol):
     """Who listens to an answer. Every call comes from the event loop, in this order: `begun`, any
-    number of `heard`, then once `ended` or `broke`, which may also come alone."""
+    number of `heard`, then once `ended` or `broke`, which may also come alone.
+
+    One that can take what passes as it came has `passed`, too, for a whole chunk of HTTP with whole
+    events, or `passed_frame`, for a payload. It is asked first; what it does not take (False) is
+    told as heard."""
 
     def begun(self, status: int, headers: Headers) -> None: ...
 
@@ -75,18 +79,6 @@ class Hearing(Protocol):
     def broke(self, failure: LineFailure) -> None:
         """The line broke before that."""
         ...
-
-
-@runtime_checkable
-class Passing(Hearing, Protocol):
-    """Who can also take what passes as it came: a chunk of HTTP, or a frame, in which nothing is
-    that something follows from. A line asks whether its hearing is one."""
-
-    def passed(self, chunk: bytes) -> bool:
-        """A whole chunk with whole events: was it taken? If not, it is told as heard."""
-        ...
-
-    def passed_frame(self, payload: bytes) -> bool: ...
 
 
 class Line(Protocol):

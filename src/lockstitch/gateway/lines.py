@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -95,12 +95,11 @@ class Line(Protocol):
         ...
 
 
-def first(headers: Headers | Mapping[str, str], name: str) -> str | None:
-    """The value of a header, whatever its case."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    wanted = name.lower()
-    for key, value in pairs:
-        if key.lower() == wanted:
+def first(headers: Headers, name: str) -> str | None:
+    """The value of a header, whatever its case; ``name`` is in lower case."""
+    length = len(name)
+    for key, value in headers:
+        if len(key) == length and key.lower() == name:
             return value
     return None
 

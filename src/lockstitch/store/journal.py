@@ -226,6 +226,8 @@ class Journal:
                 self._renewal.cancel()
             if self._renewing is not None:
                 self._renewing.cancel()
+            if self._released and not self._writing:
+                return  # the last write has let go of it
             self._closing = asyncio.create_task(self._let_go())
             await asyncio.shield(self._closing)
         elif self._closing is not None:

@@ -322,8 +322,7 @@ class Answering:
                 line.leave()
             self._ways.drains(line)
         if attempt.begins is not None:
-            seconds = self._world.metrics.first_byte_seconds.labels(upstream.name)
-            seconds.observe(attempt.begins - asked_at)
+            self._world.metrics.first_byte_came(upstream.name, attempt.begins - asked_at)
         return attempt, outcome
 
     # --- what a try leaves behind --------------------------------------------------------------

@@ -264,7 +264,9 @@ class Stream:
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
         self._events += len(events)
         if events:
-            self._number = self._number_behind(events)
+            # Nearly always the last one has a number, and it was read.
+            number = events[-1].event.sequence_number
+            self._number = number if type(number) is int else self._number_behind(events)
         if self.log is not None:
             self.log.add(block if block is not None else _as_sse(events))
             self._passage.last = None

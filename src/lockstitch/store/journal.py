@@ -257,9 +257,9 @@ class Journal:
 
 
 def _encoded(ledger: Ledger, after: int) -> list[Record]:
+    new = ledger.facts[after:]
     return [
-        records.encoded(seq, ledger.fact(seq), ledger.parts(seq))
-        for seq in range(after + 1, len(ledger) + 1)
+        records.encoded(seq, fact, ledger.parts(seq)) for seq, fact in enumerate(new, after + 1)
     ]
 
 

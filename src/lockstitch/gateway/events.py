@@ -191,10 +191,8 @@ def is_plain_frame(payload: bytes) -> bool:
 
 
 def block_in_frame(payload: bytes) -> bytes:
-    """The block of lines for a frame that is plain."""
-    found = _PLAIN_FRAME(payload)
-    assert found is not None
-    return b"event: %b\ndata: %b\n\n" % (found[1], payload)
+    """The block of lines for an event in a frame, if all of it belongs there: no name of a lane."""
+    return as_sse(peeked(payload).type, payload)
 
 
 class Splitter:

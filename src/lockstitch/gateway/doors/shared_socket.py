@@ -136,14 +136,15 @@ class Shared:
             self._muted.add(lane)
             self._open_or_close()
             return True
-        response = body_of(event.response).id
         if event.type == CREATED:
+            response = body_of(event.response).id
             if response == self._begun.get(lane) and lane not in self._muted:
                 return False
             self._muted.discard(lane)
             self._open_or_close()
             self._begun[lane] = response
         elif event.type in TERMINAL and lane not in self._muted:
+            response = body_of(event.response).id
             if response is not None and response == self.newest.get(lane):
                 return False
             self._busy.discard(lane)

@@ -31,20 +31,26 @@ def to_upstream(
     and must not leave. ``key`` is the upstream's own; ``own`` are set in place of the client's."""
     # What is about the client's connection must not be able to name, and so to take away, what is
     # set here.
-    drop = {"connection", *named_by_connection(headers)}
-    if (first(headers, "content-encoding") or "").lower() in UNPACKED:
+    names = [name.lower() for name, _ in headers]
+    drop = {"connection", *(name.lower() for name, _ in own)}
+    if "connection" in names:
+        drop |= named_by_connection(headers)
+    if (
+        "content-encoding" in names
+        and (first(headers, "content-encoding") or "").lower() in UNPACKED
+    ):
         drop.add("content-encoding")
-    drop |= {name.lower() for name, _ in own}
     if keyed or key is not None:
         drop |= KEYS
     kept = [
-        (name, value)
-        for name, value in headers
-        if (lowered := name.lower()) not in drop and not lowered.startswith(OF_A_HANDSHAKE)
+        one
+        for name, one in zip(names, headers, strict=True)
+        if name not in drop and not name.startswith(OF_A_HANDSHAKE)
     ]
-    shown = None if keyed else in_subprotocol(headers)
-    if key is None and shown is not None and not has_key([*kept, *own]):
-        kept.append(("authorization", f"Bearer {shown}"))
+    if key is None and not keyed and "sec-websocket-protocol" in names:
+        shown = in_subprotocol(headers)
+        if shown is not None and not has_key([*kept, *own]):
+            kept.append(("authorization", f"Bearer {shown}"))
     if key is not None:
         anthropic = first(headers, "anthropic-version") is not None
         kept.append(("x-api-key", key) if anthropic else ("authorization", f"Bearer {key}"))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -60,7 +60,11 @@ class LineFailure(LockstitchError):
 
 class Hearing(Protocol):
     """Who listens to an answer. Every call comes from the event loop, in this order: `begun`, any
-    number of `heard`, then once `ended` or `broke`, which may also come alone."""
+    number of `heard`, then once `ended` or `broke`, which may also come alone.
+
+    One that can take what passes as it came has `passed`, too, for a whole chunk of HTTP with whole
+    events, or `passed_frame`, for a payload. It is asked first; what it does not take (False) is
+    told as heard."""
 
     def begun(self, status: int, headers: Headers) -> None: ...
 
@@ -77,18 +81,6 @@ class Hearing(Protocol):
         ...
 
 
-@runtime_checkable
-class Passing(Hearing, Protocol):
-    """Who can also take what passes as it came: a chunk of HTTP, or a frame, in which nothing is
-    that something follows from. A line asks whether its hearing is one."""
-
-    def passed(self, chunk: bytes) -> bool:
-        """A whole chunk with whole events: was it taken? If not, it is told as heard."""
-        ...
-
-    def passed_frame(self, payload: bytes) -> bool: ...
-
-
 class Line(Protocol):
     """One answer that is being heard."""
 
@@ -103,12 +95,11 @@ class Line(Protocol):
         ...
 
 
-def first(headers: Headers | Mapping[str, str], name: str) -> str | None:
-    """The value of a header, whatever its case."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    wanted = name.lower()
-    for key, value in pairs:
-        if key.lower() == wanted:
+def first(headers: Headers, name: str) -> str | None:
+    """The value of a header, whatever its case; ``name`` is in lower case."""
+    length = len(name)
+    for key, value in headers:
+        if len(key) == length and key.lower() == name:
             return value
     return None
 

@@ -136,7 +136,8 @@ class Gateway:
                 body, kind = self.world.metrics.exposition()
                 return web.Response(body=body, headers={"content-type": kind})
             return refused(caller, refusals.bad_key())
-        if not _parts(request):
+        parts = _parts(request)
+        if not parts:
             return refused(caller, _no_such_path(request))
         if not opened:
             return refused(caller, refusals.bad_key(), _api_of(request.path))
@@ -145,7 +146,7 @@ class Gateway:
         if self._draining:
             return refused(caller, refusals.draining(), _api_of(request.path))
         if _is_upgrade(request):
-            return await self._upgraded(request, caller)
+            return await self._upgraded(request, caller, parts)
         if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not await self._arrived(request):
@@ -153,16 +154,17 @@ class Gateway:
             caller.note("client gone")
             return web.Response(status=NOBODY_READS)
         with self.world.place_for(caller):
-            return await self._through_door(request, caller)
+            return await self._through_door(request, caller, parts)
 
     async def _arrived(self, request: web.BaseRequest) -> bool:
         """Wait for the body. The request keeps it: doors read it again. False, if the client went
         away before it was all there."""
-        # What came with the head is not waited for.
-        seconds = None if request.content.is_eof() else self.world.config.limits.request_seconds
         try:
-            async with asyncio.timeout(seconds):
-                await request.read()
+            if request.content.is_eof():
+                await request.read()  # it came with the head: nobody waits, and no clock is needed
+            else:
+                async with asyncio.timeout(self.world.config.limits.request_seconds):
+                    await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise RequestRefused(refusals.too_large(request.client_max_size)) from None
         except web.RequestPayloadError as error:
@@ -172,8 +174,9 @@ class Gateway:
             return False
         return True
 
-    async def _upgraded(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        parts = _parts(request)
+    async def _upgraded(
+        self, request: web.BaseRequest, caller: Caller, parts: list[str]
+    ) -> web.StreamResponse:
         if parts == ["responses"]:
             return await converse(self.world, caller, request, self._frame_ended)
         if self.world.keyring and _is_guarded(parts):
@@ -183,8 +186,9 @@ class Gateway:
         with self.world.place_for(caller):
             return await door(self.world, caller, request)
 
-    async def _through_door(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        parts = _parts(request)
+    async def _through_door(
+        self, request: web.BaseRequest, caller: Caller, parts: list[str]
+    ) -> web.StreamResponse:
         door, ids = _door(request.method, parts)
         passes = door in (passing.everything_else, models.model)
         if passes and self.world.keyring and _is_guarded(parts):

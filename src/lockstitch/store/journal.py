@@ -226,6 +226,8 @@ class Journal:
                 self._renewal.cancel()
             if self._renewing is not None:
                 self._renewing.cancel()
+            if self._released and not self._writing:
+                return  # the last write has let go of it
             self._closing = asyncio.create_task(self._let_go())
             await asyncio.shield(self._closing)
         elif self._closing is not None:
@@ -255,9 +257,10 @@ class Journal:
 
 
 def _encoded(ledger: Ledger, after: int) -> list[Record]:
+    new = ledger.facts[after:]
     return [
-        records.encoded(seq, ledger.fact(seq), ledger.parts.get(seq, ()))
-        for seq in range(after + 1, len(ledger) + 1)
+        records.encoded(seq, fact, ledger.parts.get(seq, ()))
+        for seq, fact in enumerate(new, after + 1)
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
@@ -39,7 +39,7 @@ def hash_of(key: str) -> str:
     return f"sha256:{sha256(key.encode()).hexdigest()}"
 
 
-def presented(headers: Headers | Mapping[str, str]) -> str | None:
+def presented(headers: Headers) -> str | None:
     """The key that a request shows, as clients of OpenAI, of Anthropic or in a browser do."""
     authorization = first(headers, "authorization")
     if authorization is not None:
@@ -48,7 +48,7 @@ def presented(headers: Headers | Mapping[str, str]) -> str | None:
     return first(headers, "x-api-key") or in_subprotocol(headers)
 
 
-def in_subprotocol(headers: Headers | Mapping[str, str]) -> str | None:
+def in_subprotocol(headers: Headers) -> str | None:
     """The key that a page shows when it opens a WebSocket."""
     offered = first(headers, "sec-websocket-protocol")
     if offered is None:
@@ -71,7 +71,7 @@ class Keyring:
         """Whose key it is; None: nobody's, or one that has expired.
 
         All are compared, each in constant time: how long it takes tells nothing."""
-        if not key or len(key) > LONGEST_KEY_CHARACTERS:
+        if not key or len(key) > LONGEST_KEY_CHARACTERS or not self._keys:
             return None
         hashed = sha256(key.encode(errors="surrogateescape")).digest()
         found = None

@@ -56,6 +56,7 @@ _CREATE_FRAME_RAW: Final = b'"response.create"'
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Any])
 _raw_list = msgspec.json.Decoder(list[Raw])
+_name = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()
 
 MOST_FIELDS: Final = 1000
@@ -305,7 +306,7 @@ def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:
         found = _NAME.match(body, at)
         if found is None:
             return name
-        here = msgspec.json.decode(found[1], type=str)
+        here = _name.decode(found[1])
         value = memoryview(raw)
         if here in seen or here != name or not body.startswith(value, found.end()):
             return here
@@ -313,7 +314,7 @@ def _named_twice(body: bytes, fields: Mapping[str, Raw]) -> str | None:
         at = found.end() + value.nbytes
     if fields and _END.match(body, at) is None:
         found = _NAME.match(body, at)
-        return msgspec.json.decode(found[1], type=str) if found else name
+        return _name.decode(found[1]) if found else name
     return None
 
 
@@ -341,11 +342,11 @@ def _bytes(fields: Mapping[str, Raw], name: str) -> bytes | None:
 
 
 def _text(fields: Mapping[str, Raw], name: str) -> str | None:
-    return value_of(fields, name, str, "a text")
+    return value_of(fields, name, str, "a text") if name in fields else None
 
 
 def _flag(fields: Mapping[str, Raw], name: str) -> bool | None:
-    return value_of(fields, name, bool, "true or false")
+    return value_of(fields, name, bool, "true or false") if name in fields else None
 
 
 class _Named(Struct):

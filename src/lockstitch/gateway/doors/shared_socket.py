@@ -18,7 +18,7 @@ from lockstitch.gateway.events import (
     body_of,
     peeked,
 )
-from lockstitch.gateway.lines import Headers, Hearing, LineFailure, Passing
+from lockstitch.gateway.lines import Headers, Hearing, LineFailure
 from lockstitch.gateway.responding.ways import RESPONSES, of_no_body
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.wire import ClientSocket, Flow, UpstreamSocket
@@ -82,7 +82,7 @@ class Shared:
         self._hearing[lane] = hearing
         self._busy.add(lane)
         if lane is None:
-            self._passed = hearing.passed_frame if isinstance(hearing, Passing) else None
+            self._passed = getattr(hearing, "passed_frame", None)
         try:
             self._socket.send(frame)
         except LineFailure:
@@ -136,14 +136,15 @@ class Shared:
             self._muted.add(lane)
             self._open_or_close()
             return True
-        response = body_of(event.response).id
         if event.type == CREATED:
+            response = body_of(event.response).id
             if response == self._begun.get(lane) and lane not in self._muted:
                 return False
             self._muted.discard(lane)
             self._open_or_close()
             self._begun[lane] = response
         elif event.type in TERMINAL and lane not in self._muted:
+            response = body_of(event.response).id
             if response is not None and response == self.newest.get(lane):
                 return False
             self._busy.discard(lane)

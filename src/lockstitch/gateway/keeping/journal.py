@@ -5,6 +5,7 @@ the same store: what one process heard, another can go on from."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -224,7 +225,12 @@ class Exchanges:
 def name_of(tenant: str, *parts: str) -> str:
     """What is kept for a tenant under this: the id of a response, or more words than one. Ids come
     from outside, and must not be able to name another tenant's."""
-    return "/".join([PREFIX, *(quote(part, safe="") for part in (tenant, *parts))])
+    words = [part if _is_plain(part) else quote(part, safe="") for part in (tenant, *parts)]
+    return "/".join([PREFIX, *words])
+
+
+_is_plain: Final = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
+"""Is there nothing in it that would be quoted? There never is, in what providers give."""
 
 
 def _prefix(tenant: str) -> str:

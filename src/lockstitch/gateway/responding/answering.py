@@ -142,11 +142,13 @@ class Answering:
     async def run(self) -> Whole | None:
         """The answer, if it is not in the stream. What is raised was raised before that began."""
         try:
-            async with AsyncExitStack() as stack:
-                stack.push_async_callback(self._end_first)
-                await self._world.try_journal()
-                found = await prepared(self._world, self._caller, self._asked, stack)
-                return await self._tried(found)
+            try:
+                async with AsyncExitStack() as stack:
+                    await self._world.try_journal()
+                    found = await prepared(self._world, self._caller, self._asked, stack)
+                    return await self._tried(found)
+            finally:
+                await self._end_first()
         except RequestRefused as error:
             return no(error.refusal)
         except Exception as error:
@@ -322,8 +324,7 @@ class Answering:
                 line.leave()
             self._ways.drains(line)
         if attempt.begins is not None:
-            seconds = self._world.metrics.first_byte_seconds.labels(upstream.name)
-            seconds.observe(attempt.begins - asked_at)
+            self._world.metrics.first_byte_came(upstream.name, attempt.begins - asked_at)
         return attempt, outcome
 
     # --- what a try leaves behind --------------------------------------------------------------

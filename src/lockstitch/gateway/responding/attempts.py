@@ -273,8 +273,12 @@ class Attempt:
         if block is not None:
             to = events[end].start if end < len(events) else len(block)
             block = block[part[0].start : to]
-        more = any(heard.event.type not in BEGINNING for heard in part)
-        self._show(block, part, Shown.MORE if more else Shown.BEGUN)
+        shown = Shown.BEGUN
+        for heard in part:
+            if heard.event.type not in BEGINNING:
+                shown = Shown.MORE
+                break
+        self._show(block, part, shown)
 
     def _show_one(self, heard: Heard, as_lines: bool) -> None:
         """An event that is not as it came."""

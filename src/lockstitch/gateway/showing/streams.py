@@ -55,7 +55,7 @@ class Log:
         """What it has passed on belongs behind the blocks."""
         self._blocks: list[bytes] | None = []
         self._raw: list[range] = []
-        """Which of the blocks are as the passage had them: nobody has asked for their lines."""
+        """Which of the blocks are as they came: nobody has asked for their lines."""
         self._size = 0
         self.over = False
         self._followers: list[Callable[[bytes], None]] = []
@@ -95,6 +95,14 @@ class Log:
         if self._followers:
             for tell in tuple(self._followers):  # one may stop while it is told
                 tell(block)
+
+    def add_frames(self, events: Sequence[Heard]) -> None:
+        """Events that came in frames."""
+        if self._followers or not all(map(_is_its_own_line, events)):
+            self.add(b"".join(map(sse_of, events)))
+        else:
+            self._put_away()
+            self._keep([heard.data for heard in events], raw=True)
 
     def end(self) -> None:
         self._put_away()
@@ -264,9 +272,14 @@ class Stream:
     def _out(self, block: bytes | None, events: Sequence[Heard]) -> None:
         self._events += len(events)
         if events:
-            self._number = self._number_behind(events)
+            # Nearly always the last one has a number, and it was read.
+            number = events[-1].event.sequence_number
+            self._number = number if type(number) is int else self._number_behind(events)
         if self.log is not None:
-            self.log.add(block if block is not None else _as_sse(events))
+            if block is None:
+                self.log.add_frames(events)
+            else:
+                self.log.add(block)
             self._passage.last = None
         self.sink.show(block, events)
 
@@ -275,8 +288,10 @@ def _failure(done: asyncio.Future[None]) -> BaseException | None:
     return asyncio.CancelledError() if done.cancelled() else done.exception()
 
 
-def _as_sse(events: Sequence[Heard]) -> bytes:
-    return b"".join(sse_of(heard) for heard in events)
+def _is_its_own_line(heard: Heard) -> bool:
+    """Does an event of a WebSocket go over SSE with its very bytes? `block_of` finds it so."""
+    event = heard.event
+    return event.stream_id is None and event.type != ERROR and heard.data.startswith(b"{")
 
 
 def sse_of(heard: Heard) -> bytes:

@@ -100,6 +100,8 @@ class Metrics:
             registry=registry,
             buckets=_FIRST_BYTE_SECONDS,
         )
+        self._of_requests: dict[tuple[str, str, str], Counter] = {}
+        self._of_first_bytes: dict[str, Histogram] = {}
         self.clients_gone = Counter(
             f"{PREFIX}clients_gone",
             "Clients that left before their answer ended.",
@@ -113,7 +115,17 @@ class Metrics:
         )
 
     def request_ended(self, *, api: str, upstream: str, status: int) -> None:
-        self.requests.labels(api, upstream, status_class(status)).inc()
+        labels = (api, upstream, status_class(status))
+        counter = self._of_requests.get(labels)
+        if counter is None:
+            counter = self._of_requests[labels] = self.requests.labels(*labels)
+        counter.inc()
+
+    def first_byte_came(self, upstream: str, seconds: float) -> None:
+        histogram = self._of_first_bytes.get(upstream)
+        if histogram is None:
+            histogram = self._of_first_bytes[upstream] = self.first_byte_seconds.labels(upstream)
+        histogram.observe(seconds)
 
     def exposition(self) -> tuple[bytes, str]:
         """The page, and its content type; of all workers together, where there are several."""

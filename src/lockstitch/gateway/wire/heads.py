@@ -144,8 +144,10 @@ def written(headers: Headers, *, without: frozenset[str]) -> list[tuple[str, str
     if not all(names) or not _is_safe("".join(names), "".join([value for _, value in headers])):
         for name, value in headers:
             _check(name, value)
-    left_out = without | named_by_connection(headers)
-    return [(name, value) for name, value in headers if name.lower() not in left_out]
+    lowered = [name.lower() for name in names]
+    if "connection" in lowered:
+        without = without | named_by_connection(headers)
+    return [one for name, one in zip(lowered, headers, strict=True) if name not in without]
 
 
 def named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:

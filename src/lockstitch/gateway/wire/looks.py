@@ -19,6 +19,9 @@ FREE_LOOKS: Final = 20
 """In a row without rest: who asks while hardly anybody else does never waits."""
 
 
+_FREE_SECONDS: Final = FREE_LOOKS * PERIOD_SECONDS
+
+
 class Looks:
     """The looks of one event loop. Whoever hears something, and finds that nobody has `looked` in
     this turn of the loop, says so."""
@@ -44,9 +47,10 @@ class Looks:
 
     def rest_seconds(self, now: float) -> float:
         """How long to rest after a look, now. A loop that is at work all the time does not rest."""
-        free = FREE_LOOKS * PERIOD_SECONDS
-        self._next = max(self._next, now - free) + PERIOD_SECONDS
-        return max(self._next - now, 0.0)
+        due, free = self._next, now - _FREE_SECONDS
+        # Compared, not `max`: it comes with each event where they are few.
+        self._next = due = (due if due > free else free) + PERIOD_SECONDS
+        return due - now if due > now else 0.0
 
 
 _looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Looks] = WeakKeyDictionary()

@@ -10,6 +10,7 @@ import re
 import ssl as tls
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol
 
 import picows
@@ -364,16 +365,13 @@ async def open_socket(
 ) -> UpstreamSocket:
     """Open a WebSocket; the address may be http(s) or ws(s). A `LineFailure` if there is none."""
     limits = limits or SocketLimits()
-    address = re.sub(r"^ws(s?)://", r"http\1://", url)
-    base = base_of(address)
-    scheme = "wss" if base.secure else "ws"
-    name = base.authority
+    name, address = _address_of(url)
     opened = UpstreamSocket(hearing, limits)
     try:
         async with asyncio.timeout(limits.open_seconds):
             _, listener = await picows.ws_connect(
                 lambda: opened,
-                f"{scheme}://{name}{own_target(base)}",
+                address,
                 ssl_context=ssl,
                 websocket_handshake_timeout=limits.open_seconds,
                 max_frame_size=limits.largest_message_bytes,
@@ -397,6 +395,14 @@ async def open_socket(
         )
     opened.resume()
     return opened
+
+
+@lru_cache(maxsize=64)  # an upstream has one for all answers
+def _address_of(url: str) -> tuple[str, str]:
+    """The name of a server, and the whole address as picows takes it."""
+    base = base_of(re.sub(r"^ws(s?)://", r"http\1://", url))
+    scheme = "wss" if base.secure else "ws"
+    return base.authority, f"{scheme}://{base.authority}{own_target(base)}"
 
 
 def _failure(name: str, error: BaseException, limits: SocketLimits) -> LineFailure | None:

@@ -68,12 +68,13 @@ async def _ready(url, process, log):
 async def seen_until(base, transport, body, wanted, kill):
     """Ask, and kill the gateway when the first event is here that ``wanted`` says yes to; the
     events up to it."""
-    events = []
+    events, failure = [], None
     async with aiohttp.ClientSession(headers={"authorization": "Bearer any"}) as session:
         try:
             if transport == "sse":
                 body = body | {"stream": True}
                 async with session.post(f"{base}/responses", json=body) as answer:
+                    assert answer.status == 200, await answer.text()
                     left = b""
                     async for data in answer.content.iter_any():
                         *blocks, left = (left + data).split(b"\n\n")
@@ -90,6 +91,7 @@ async def seen_until(base, transport, body, wanted, kill):
                         if wanted(events[-1]):
                             kill()
                             return events
-        except aiohttp.ClientError:
-            pass
-    raise AssertionError(f"The event never came: {[event['type'] for event in events]}")
+        except aiohttp.ClientError as error:
+            failure = error
+    came = [event["type"] for event in events]
+    raise AssertionError(f"The event never came: {came}, {failure!r}")

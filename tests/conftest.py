@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+
+# Whatever is imported and collected stays until the end: looking through it for garbage, again and
+# again while it grows, finds none. See `pytest_collection_finish`.
+gc.disable()
+
+# Clients of the providers read the certificates of the whole world when they are made, if they are
+# told of a file of them; that takes longer than most tests here, and no test leaves this machine.
+# This folder has no certificates. A test of TLS names its own.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 # The examples are the same each time: a change is judged by what it does, not by the luck of the
 # draw. THOROUGH=1 draws new ones, THOROUGH=20 twenty times as many.
@@ -25,3 +37,9 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     workers have collected tests of different names.
     """
     return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, and only in what the tests themselves make."""
+    gc.freeze()
+    gc.enable()

@@ -39,6 +39,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Three processes for two cores: a third of what tests take is waiting, for sockets, for other
+    processes and for time to pass."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # whoever says so is listened to by pytest-xdist itself
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) * 3 // 2
+
+
 def pytest_collection_finish() -> None:
     """From here on garbage is looked for, and only in what the tests themselves make."""
     gc.freeze()

@@ -6,6 +6,7 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Whatever is imported and collected stays until the end: looking through it for garbage, again and
@@ -52,3 +53,11 @@ def pytest_collection_finish() -> None:
     """From here on garbage is looked for, and only in what the tests themselves make."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_garbage_of_other_files() -> None:
+    """What the files before have left, caches of all kinds, is looked through once and not again:
+    tests that collect the garbage, as those of the gateway do, take no longer behind others."""
+    gc.collect()
+    gc.freeze()

@@ -21,7 +21,9 @@ examples: $(READY) ## Check the example sessions and show what is wrong with the
 	@echo "     $(BIN)/lockstitch check --explain LS001"
 
 test: $(READY) ## The test suite, the same each time; THOROUGH=1 for new examples, THOROUGH=9 for nine times as many
-	$(BIN)/pytest -n auto
+# Worksteal: a process keeps to its own files and what they have set up, and takes from another's when
+# it has nothing left.
+	$(BIN)/pytest -n auto --dist worksteal
 
 test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator, the gateway (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex

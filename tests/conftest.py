@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Whatever is imported and collected stays until the end: looking through it for garbage, again and
+# again while it grows, finds none. See `pytest_collection_finish`.
+gc.disable()
+
+# Clients of the providers read the certificates of the whole world when they are made, if they are
+# told of a file of them; that takes longer than most tests here, and no test leaves this machine.
+# This folder has no certificates. A test of TLS names its own.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 # The examples are the same each time: a change is judged by what it does, not by the luck of the
 # draw. THOROUGH=1 draws new ones, THOROUGH=20 twenty times as many.
@@ -25,3 +38,26 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     workers have collected tests of different names.
     """
     return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Three processes for two cores: a third of what tests take is waiting, for sockets, for other
+    processes and for time to pass."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # whoever says so is listened to by pytest-xdist itself
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) * 3 // 2
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, and only in what the tests themselves make."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_garbage_of_other_files() -> None:
+    """What the files before have left, caches of all kinds, is looked through once and not again:
+    tests that collect the garbage, as those of the gateway do, take no longer behind others."""
+    gc.collect()
+    gc.freeze()

@@ -43,8 +43,6 @@ def run(work: Coroutine[Any, Any, Any], *, quiet: bool = True, collect: bool = T
     """Run a coroutine to its end. What a callback of the loop raised fails the test, and so does
     a task that is left behind. ``collect``: errors that nobody looked at, too."""
     raised: list[dict[str, Any]] = []
-    if gc.get_freeze_count() == 0:
-        gc.freeze()  # what is there for good need not be looked through each time
 
     async def bounded() -> Any:
         loop = asyncio.get_running_loop()

@@ -15,7 +15,7 @@ from lockstitch import open_store
 from lockstitch.core import records
 from lockstitch.core.facts import ItemCompleted
 from lockstitch.core.records import Name, Naming
-from tests.gateway.faults.killing import seen_until, started
+from tests.gateway.faults.killing import PATIENCE_SECONDS, seen_until, started
 from tests.gateway.faults.playing import (
     ASK,
     KEYS,
@@ -32,6 +32,8 @@ from tests.gateway.faults.serving import MODEL, Client, providers, wellformed
 KILLS = 120 if os.environ.get("THOROUGH") else 30
 AT_ONCE = 6
 """Kills in one test: each needs a gateway that starts, and that takes most of the time."""
+LIFE_SECONDS = 2 * PATIENCE_SECONDS
+"""From the start of one gateway to its kill; what takes longer hangs."""
 MOMENTS = ("a call", "another call", "the end", "the end of text")
 TRANSPORTS = ("sse", "websocket")
 SAY = "Only say so."
@@ -118,7 +120,7 @@ def _survives(folder, url, first):
             for moment, transport in [*_cases(first), ("", "")]:
                 try:
                     async with (
-                        asyncio.timeout(60),
+                        asyncio.timeout(LIFE_SECONDS),
                         started(folder, url, [provider]) as (base, kill),
                     ):
                         if before is not None:

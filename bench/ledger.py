@@ -11,6 +11,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from agents import Agent
 from agents.items import ModelResponse, RunItem, ToolCallItem, ToolCallOutputItem
@@ -39,6 +40,8 @@ TURNS = 3_000
 OUTPUT_BYTES = 500
 LARGE_TURNS = 300
 LARGE_OUTPUT_BYTES = 100_000
+
+SENDS: Final = (Continue, Replay)
 
 DELTA_TARGET = 1 / 20
 FULL_TARGET = 1 / 1000
@@ -85,7 +88,7 @@ def converse(
         if follow:
             ledger.extend(follower.resent(history))
         plan = ledger.plan()
-        assert isinstance(plan, Continue | Replay)
+        assert isinstance(plan, SENDS)
         ledger.items(plan)
         (prepared,) = request_prepared(ledger, plan)
         request = ledger.append(prepared)
@@ -102,7 +105,7 @@ def converse(
     return ledger
 
 
-def track(said: Iterable[Turn], *, full: bool) -> list[RunItem]:
+def track(said: Iterable[Turn], *, full: bool) -> tuple[object, list[RunItem]]:
     """The same conversation, by the tracker, in the order that its runner calls it."""
     agent = Agent(name="bench")
     tracker = OpenAIServerConversationTracker(auto_previous_response_id=True)
@@ -124,7 +127,7 @@ def track(said: Iterable[Turn], *, full: bool) -> list[RunItem]:
             ToolCallOutputItem(agent=agent, raw_item=output, output=output["output"]),
         ]
         everything += items
-    return everything
+    return tracker, everything
 
 
 def _late_turns() -> Result:

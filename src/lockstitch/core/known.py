@@ -42,9 +42,12 @@ class Known:
         """The link that was reached last: what comes next follows it, unless told otherwise."""
         self.calls: dict[tuple[Seq, int], Call] = {}
         """Every call, by its entry and slot."""
-        self._calls_by_key: dict[str, list[Call]] = {}
+        self._calls_by_key: dict[str, Call | list[Call]] = {}
+        """By the id that joins them to their outputs: hardly any has two calls."""
         self.provider_runs_calls = False
         """Is there any call that the provider runs itself?"""
+        self._has_passed = False
+        """Has the conversation ever gone on without an answer that broke off?"""
         self._answered: dict[Seq, tuple[Call, ...]] = {}
         """The calls that an entry is the output of."""
         self._rewrites: set[Seq] = set()
@@ -81,7 +84,7 @@ class Known:
 
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
-        fact = self.fact(seq)
+        fact = self._facts[seq - 1] if seq in self.parts else self.fact(seq)
         if isinstance(fact, WITH_ITEM):
             return fact.item
         raise NotInLedger(f"Entry {seq} holds no item.")
@@ -110,14 +113,15 @@ class Known:
 
     def call(self, key: str, *, at: Seq | None = None) -> Call | None:
         """The newest call with this id on the path to ``at`` (the tip)."""
-        for call in reversed(self._calls_by_key.get(key, ())):
+        for call in reversed(self.calls_with_key(key)):
             if self.on_path(call.link, self.tip if at is None else at):
                 return call
         return None
 
     def calls_with_key(self, key: str) -> Sequence[Call]:
         """Every call with this id, on any path, in the order they were made."""
-        return self._calls_by_key.get(key, ())
+        found = self._calls_by_key.get(key, ())
+        return (found,) if isinstance(found, Call) else found
 
     def entries_with_id(self, id: str) -> Sequence[Seq]:
         """The entries whose item has this id of its own."""

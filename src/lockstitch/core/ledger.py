@@ -125,15 +125,14 @@ class Ledger(Known):
     def _answered_on(self, tip: Seq, output: Item) -> Call | None:
         """The call on this path that an output means: the newest under its key."""
         assert output.key is not None
-        for call in reversed(self._calls_by_key.get(output.key, ())):
+        for call in reversed(self.calls_with_key(output.key)):
             if call.is_answered_by(output) and self.on_path(call.link, tip):
                 return None if self._is_abandoned(call) else call
         return None
 
     def _is_abandoned(self, call: Call) -> bool:
         link = self.links[call.link]
-        # Hardly any was passed: that is asked first, because it costs nothing.
-        return isinstance(link, Exchange) and link.passed and link.abandoned
+        return isinstance(link, Exchange) and link.abandoned
 
     def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
         """Keep the core items of an entry of this link, and announce the calls among them."""
@@ -144,35 +143,41 @@ class Ledger(Known):
             if item.part is _CALL and key is not None and not item.lone:
                 call = self.calls[seq, item.slot] = Call(seq, link, item)
                 calls += (call,)
-                self._calls_by_key.setdefault(key, []).append(call)
+                self._note_key(key, call)
                 if item.alias is not None and item.alias != key:
-                    self._calls_by_key.setdefault(item.alias, []).append(call)
+                    self._note_key(item.alias, call)
                 if item.family is not None and item.family.by_server:
                     self.provider_runs_calls = True
         return calls
+
+    def _note_key(self, key: str, call: Call) -> None:
+        known = self._calls_by_key.setdefault(key, call)
+        if isinstance(known, list):
+            known.append(call)
+        elif known is not call:
+            self._calls_by_key[key] = [known, call]
 
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
         self.parts[seq] = parts
         for item in parts:
             if item.id is not None:
-                known = self._entries_by_id.setdefault(item.id, seq)
-                if known != seq:
-                    self._note_again(item.id, known, seq)
+                self._note_id(item.id, seq)
 
-    def _note_again(self, id: str, known: Seq | list[Seq], seq: Seq) -> None:
-        """An id that other entries have, too."""
+    def _note_id(self, id: str, seq: Seq) -> None:
+        known = self._entries_by_id.setdefault(id, seq)
         if isinstance(known, list):
             known.append(seq)
-        else:
+        elif known != seq:
             self._entries_by_id[id] = [known, seq]
 
     # --- calls ---------------------------------------------------------------------------------
 
     def _started(self, seq: Seq, fact: CallStarted) -> None:
-        self._waiting(fact.call, fact.slot, _START).take(_START)
+        call, life = self._waiting(fact.call, fact.slot, _START)
+        call.life = life
 
     def _settled(self, seq: Seq, fact: CallSettled) -> None:
-        call = self._waiting(fact.call, fact.slot, _SETTLE)
+        call, life = self._waiting(fact.call, fact.slot, _SETTLE)
         if fact.outcome is _NEVER_STARTED and call.life is _STARTED:
             # "Unknown" is never told as "did not run".
             raise IllegalFact(
@@ -187,23 +192,24 @@ class Ledger(Known):
                 "the id of the call, and no other output beside it."
             )
         self._keep_parts(seq, parts)
-        call.take(_SETTLE)
-        call.output, call.outcome = seq, fact.outcome
+        call.life, call.output, call.outcome = life, seq, fact.outcome
         self._answered[seq] = (call,)
 
-    def _waiting(self, seq: Seq, slot: int, step: Step) -> Call:
-        """The call at a place, if it may take this step; nothing is changed."""
+    def _waiting(self, seq: Seq, slot: int, step: Step) -> tuple[Call, Life]:
+        """The call at a place, if it may take this step, and where it stands then; nothing is
+        changed."""
         call = self.calls.get((seq, slot))
         if call is None:
             raise IllegalFact(f"Entry {seq} holds no call{f' in slot {slot}' if slot else ''}.")
-        if step not in LIFE[call.life]:
+        life = LIFE[call.life].get(step)
+        if life is None:
             raise _not_waiting(call.named, call)
-        if self._is_abandoned(call):
+        if self._has_passed and self._is_abandoned(call):
             raise IllegalFact(
                 f"{call.named} was made in an answer that broke off, and the conversation went on "
                 "without it. It must not run any more."
             )
-        return call
+        return call, life
 
     # --- requests and their answers ------------------------------------------------------------
 
@@ -352,8 +358,7 @@ class Ledger(Known):
         exchange.standing = _ACCEPTED
         for sent in exchange.sent:
             for call in self._answered.get(sent, ()):
-                if _DELIVER in LIFE[call.life]:
-                    call.take(_DELIVER)
+                call.life = LIFE[call.life].get(_DELIVER, call.life)
         exchange.open = exchange.unanswered()
         if self.provider_runs_calls:
             exchange.open = (*self._still_running(exchange), *exchange.open)
@@ -390,6 +395,7 @@ class Ledger(Known):
                 if link.standing is _ACCEPTED:
                     break
                 link.passed = not link.in_flight
+                self._has_passed = self._has_passed or link.passed
             link = self.links[link.parent]
 
     # --- what is gone --------------------------------------------------------------------------

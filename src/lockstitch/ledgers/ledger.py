@@ -57,7 +57,7 @@ class Ledger(ledger.Ledger):
 
     def items(self, plan: Continue | Replay) -> list[Wire]:
         """The wire items of a plan, in the order to be sent: all of them for a replay."""
-        return [self.rendered(sending) for sending in self.sendings(plan)]
+        return [*map(self.rendered, self.sendings(plan))]
 
     def sendings(self, plan: Continue | Replay) -> Sequence[Sending]:
         """The entries of a plan, in the order to be sent."""

@@ -58,7 +58,6 @@ def run() -> Iterator[Result]:
         peer=lambda: track(said, full=False),
         target=DELTA_TARGET,
         peer_is="openai-agents' tracker, delta form",
-        repeats=3,
     )
     # Once: the tracker needs minutes for it.
     yield Result(

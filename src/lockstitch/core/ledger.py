@@ -7,7 +7,7 @@ is this class with a dialect chosen by name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lockstitch.core.calls import LIFE, Call, Life, Step, id_of
 from lockstitch.core.errors import IllegalFact
@@ -51,6 +51,8 @@ _SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEP
 _STARTED, _NEVER_STARTED = Life.STARTED, Outcome.NEVER_STARTED
 _CONVERSATION, _INCOMPLETE = Mode.CONVERSATION, Ending.INCOMPLETE
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
+
+_T = TypeVar("_T")
 
 
 class Ledger(Known):
@@ -143,32 +145,21 @@ class Ledger(Known):
             if item.part is _CALL and key is not None and not item.lone:
                 call = self.calls[seq, item.slot] = Call(seq, link, item)
                 calls += (call,)
-                self._note_key(key, call)
-                if item.alias is not None and item.alias != key:
-                    self._note_key(item.alias, call)
+                if self._calls_by_key.setdefault(key, call) is not call:
+                    _note_again(self._calls_by_key, key, call)
+                alias = item.alias
+                if alias is not None and self._calls_by_key.setdefault(alias, call) is not call:
+                    _note_again(self._calls_by_key, alias, call)
                 if item.family is not None and item.family.by_server:
                     self.provider_runs_calls = True
         return calls
 
-    def _note_key(self, key: str, call: Call) -> None:
-        known = self._calls_by_key.setdefault(key, call)
-        if isinstance(known, list):
-            known.append(call)
-        elif known is not call:
-            self._calls_by_key[key] = [known, call]
-
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
         self.parts[seq] = parts
         for item in parts:
-            if item.id is not None:
-                self._note_id(item.id, seq)
-
-    def _note_id(self, id: str, seq: Seq) -> None:
-        known = self._entries_by_id.setdefault(id, seq)
-        if isinstance(known, list):
-            known.append(seq)
-        elif known != seq:
-            self._entries_by_id[id] = [known, seq]
+            id = item.id
+            if id is not None and self._entries_by_id.setdefault(id, seq) != seq:
+                _note_again(self._entries_by_id, id, seq)
 
     # --- calls ---------------------------------------------------------------------------------
 
@@ -458,6 +449,15 @@ class Ledger(Known):
 
     def _noted(self, seq: Seq, fact: Noted) -> None:
         _check_text(fact.kind)
+
+
+def _note_again(known: dict[str, _T | list[_T]], name: str, one: _T) -> None:
+    """Note one more of a name that has others already."""
+    others = known[name]
+    if isinstance(others, list):
+        others.append(one)
+    else:
+        known[name] = [others, one]
 
 
 def _stays_behind(parts: Sequence[Item]) -> bool:

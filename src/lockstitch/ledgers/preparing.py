@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from lockstitch.ledgers.ledger import Ledger, nothing_to_send
 from lockstitch.ledgers.making import item_added, several
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+_seq = attrgetter("seq")
 
 
 def request_prepared(
@@ -43,7 +45,7 @@ def request_prepared(
     if items is not None:
         base, sent = _rewritten(of, plan, items, facts)
     else:
-        base, sent = plan.base, tuple([sending.seq for sending in plan.items])
+        base, sent = plan.base, tuple(map(_seq, plan.items))
     if conversation is not None and not (
         isinstance(plan, Replay) and plan.mode is Mode.CONVERSATION
     ):

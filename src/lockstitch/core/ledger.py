@@ -157,9 +157,9 @@ class Ledger(Known):
     def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
         self.parts[seq] = parts
         for item in parts:
-            id = item.id
-            if id is not None and self._entries_by_id.setdefault(id, seq) != seq:
-                _note_again(self._entries_by_id, id, seq)
+            own_id = item.id
+            if own_id is not None and self._entries_by_id.setdefault(own_id, seq) != seq:
+                _note_again(self._entries_by_id, own_id, seq)
 
     # --- calls ---------------------------------------------------------------------------------
 

@@ -41,8 +41,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Three processes for two cores: a third of what tests take is waiting, for sockets, for other
-    processes and for time to pass."""
+    """Three processes for two cores: many tests wait, for sockets, for other processes and for time
+    to pass."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # whoever says so is listened to by pytest-xdist itself
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

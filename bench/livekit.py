@@ -31,6 +31,7 @@ from bench.mirror import (
     item,
     push_all,
     reorder,
+    rounds_of,
     wire,
 )
 from lockstitch.integrations import livekit as in_step
@@ -154,13 +155,16 @@ def our_session(there: list[Item]) -> Ours:
 async def _building(size: int, name: str) -> Result:
     there, target = contexts(size, name)
 
+    rounds = rounds_of(size)
+
     def once() -> tuple[float, float]:
         """In sessions of their own: a plan is committed, and no call happens twice."""
-        theirs, ours = their_session(there), our_session(there)
-        peer = cpu(lambda: theirs._create_update_chat_ctx_events(target))
-        spent = cpu(lambda: ours._create_update_chat_ctx_events(target))
-        assert not ours._view.mirror.idle
-        return spent, peer
+        theirs = [their_session(there) for _ in range(rounds)]
+        ours = [our_session(there) for _ in range(rounds)]
+        peer = cpu(lambda: [one._create_update_chat_ctx_events(target) for one in theirs])
+        spent = cpu(lambda: [one._create_update_chat_ctx_events(target) for one in ours])
+        assert not any(one._view.mirror.idle for one in ours)
+        return spent / rounds, peer / rounds
 
     many = size == LARGEST and CHANGES[name] in (push_all, reorder)
     once()

@@ -40,6 +40,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
+@pytest.hookimpl(optionalhook=True)  # `-p no:xdist` runs the tests too
 def pytest_xdist_auto_num_workers() -> int | None:
     """Three processes for two cores: many tests wait, for sockets, for other processes and for time
     to pass."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import NotInLedger
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, WITH_ITEM, AnyFact, By, ItemAdded, Seq
+from lockstitch.core.facts import START, AnyFact, By, ItemAdded, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Beginning, Link, Said, back
 from lockstitch.core.pairing import Order
@@ -51,7 +51,9 @@ class Known:
         self._answered: dict[Seq, tuple[Call, ...]] = {}
         """The calls that an entry is the output of."""
         self._rewrites: set[Seq] = set()
-        self._entries_by_id: dict[str, Seq | list[Seq]] = {}
+        self._entries_by_id: dict[str, list[Seq]] = {}
+        self._indexed: Seq = START
+        """Their ids are noted through here: when somebody asks, and hardly anybody does."""
         self._exchange_by_id: dict[str, Exchange] = {}
         self.conversation: str | None = None
         """The provider's conversation that was named last."""
@@ -84,9 +86,11 @@ class Known:
 
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
-        fact = self._facts[seq - 1] if seq in self.parts else self.fact(seq)
-        if isinstance(fact, WITH_ITEM):
-            return fact.item
+        if seq in self.parts:
+            fact: Any = self._facts[seq - 1]
+            item: bytes = fact.item
+            return item
+        self.fact(seq)
         raise NotInLedger(f"Entry {seq} holds no item.")
 
     def exchange(self, seq: Seq) -> Exchange:
@@ -125,8 +129,19 @@ class Known:
 
     def entries_with_id(self, id: str) -> Sequence[Seq]:
         """The entries whose item has this id of its own."""
-        found = self._entries_by_id.get(id, ())
-        return (found,) if isinstance(found, int) else found
+        return self._ids().get(id, ())
+
+    def _ids(self) -> dict[str, list[Seq]]:
+        """The entries by the ids of their items; what a filter wrote is none of them."""
+        for seq in range(self._indexed + 1, len(self._facts) + 1):
+            parts = self.parts.get(seq, ()) if seq not in self._rewrites else ()
+            for item in parts:
+                if item.id is not None:
+                    entries = self._entries_by_id.setdefault(item.id, [])
+                    if seq not in entries[-1:]:  # items of one entry may share an id
+                        entries.append(seq)
+        self._indexed = len(self._facts)
+        return self._entries_by_id
 
     def on_path(self, seq: Seq, tip: Seq) -> bool:
         """Is this link the tip, or before it?"""
@@ -180,7 +195,7 @@ class Known:
                 "shadowed": sorted(self.shadowed),
                 "positions": {k: v.seq for k, v in self.positions.items()},
                 "last_in": {k: v.seq for k, v in self.last_in.items()},
-                "ids": self._entries_by_id,
+                "ids": self._ids(),
                 "responses": {k: v.seq for k, v in self._exchange_by_id.items()},
             }
         )

@@ -7,7 +7,7 @@ is this class with a dialect chosen by name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from lockstitch.core.calls import LIFE, Call, Life, Step, id_of
 from lockstitch.core.errors import IllegalFact
@@ -51,8 +51,6 @@ _SENT, _ANSWERING, _ACCEPTED = Standing.SENT, Standing.ANSWERING, Standing.ACCEP
 _STARTED, _NEVER_STARTED = Life.STARTED, Outcome.NEVER_STARTED
 _CONVERSATION, _INCOMPLETE = Mode.CONVERSATION, Ending.INCOMPLETE
 _MODEL_SIDE = frozenset({Part.CALL, Part.REASONING, Part.MODEL})
-
-_T = TypeVar("_T")
 
 
 class Ledger(Known):
@@ -138,7 +136,7 @@ class Ledger(Known):
 
     def _keep(self, seq: Seq, link: Seq, parts: Sequence[Item]) -> tuple[Call, ...]:
         """Keep the core items of an entry of this link, and announce the calls among them."""
-        self._keep_parts(seq, parts)
+        self.parts[seq] = parts
         calls: tuple[Call, ...] = ()
         for item in parts:
             key = item.key
@@ -153,13 +151,6 @@ class Ledger(Known):
                 if item.family is not None and item.family.by_server:
                     self.provider_runs_calls = True
         return calls
-
-    def _keep_parts(self, seq: Seq, parts: Sequence[Item]) -> None:
-        self.parts[seq] = parts
-        for item in parts:
-            own_id = item.id
-            if own_id is not None and self._entries_by_id.setdefault(own_id, seq) != seq:
-                _note_again(self._entries_by_id, own_id, seq)
 
     # --- calls ---------------------------------------------------------------------------------
 
@@ -182,7 +173,7 @@ class Ledger(Known):
                 f"The item that settles {call.named} is not its output: a {call.output_type} with "
                 "the id of the call, and no other output beside it."
             )
-        self._keep_parts(seq, parts)
+        self.parts[seq] = parts
         call.life, call.output, call.outcome = life, seq, fact.outcome
         self._answered[seq] = (call,)
 
@@ -222,7 +213,7 @@ class Ledger(Known):
         for sent in fact.sent:
             if sent not in self.parts:
                 raise IllegalFact(f"Entry {sent} holds no item: it cannot be sent.")
-        if fact.anchor is not None:
+        if fact.anchor is not None and fact.anchor not in self._exchange_by_id:
             _check_text(fact.anchor)
         exchange = Exchange(
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
@@ -451,13 +442,13 @@ class Ledger(Known):
         _check_text(fact.kind)
 
 
-def _note_again(known: dict[str, _T | list[_T]], name: str, one: _T) -> None:
-    """Note one more of a name that has others already."""
-    others = known[name]
+def _note_again(known: dict[str, Call | list[Call]], key: str, call: Call) -> None:
+    """Note one more call under a key that has others already."""
+    others = known[key]
     if isinstance(others, list):
-        others.append(one)
+        others.append(call)
     else:
-        known[name] = [others, one]
+        known[key] = [others, call]
 
 
 def _stays_behind(parts: Sequence[Item]) -> bool:

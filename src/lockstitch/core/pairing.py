@@ -588,19 +588,20 @@ def answered(calls: Sequence[Item], items: Sequence[Sequence[Item]]) -> bool:
 
     Then a pass over them has nothing to find, in any order that a dialect wants, and need not be
     made. Whatever a pass would have to think about is answered with no."""
-    waiting: dict[str, Family | None] = {}
+    waiting: dict[str | None, Family] = {}
     for call in calls:
-        family = call.family
-        if call.key is None or call.key in waiting or family is None or family.by_server:
+        key, family = call.key, call.family
+        if key is None or key in waiting or family is None or family.by_server:
             return False
         if call.lone or call.alias is not None or call.joining_id is not None:
             return False
-        waiting[call.key] = family
+        waiting[key] = family
     for parts in items:
         for item in parts:
             if item.part is not _OUTPUT or item.id is not None or item.misplaced:
                 return False
-            if item.key not in waiting or waiting.pop(item.key) is not item.family:
+            family = item.family
+            if family is None or waiting.pop(item.key, None) is not family:
                 return False
     return not waiting
 

@@ -75,7 +75,7 @@ def converse(
     said: Iterable[Turn],
     *,
     follow: bool = False,
-    after_turn: Callable[[], None] = lambda: None,
+    after_turn: Callable[[], None] | None = None,
 ) -> Ledger:
     """The conversation, by a ledger; ``follow``: the outputs come as a client's full list."""
     ledger = Ledger()
@@ -100,7 +100,8 @@ def converse(
             history += [call, output]
         else:
             ledger.append(call_settled(ledger, ledger.calls[entry, 0], output))
-        after_turn()
+        if after_turn is not None:
+            after_turn()
     return ledger
 
 

@@ -18,7 +18,8 @@ FILLING_TURNS = RESPONSES_REMEMBERED
 """Of each worker. Until then memory grows on purpose: what the last responses went on from is
 remembered."""
 _WINDOWS = 10
-"""Of each only the lowest sample counts: a large answer that passes is no leak."""
+"""Of each only the lowest sample counts: a large answer that passes, or connections that wait for a
+busy machine, are no leak."""
 FILES_SLOPE_PER_MINUTE = 4.0
 """Clients and upstreams come and go; ten a minute would be a hundred by the end."""
 THREADS_GROWTH = 2
@@ -85,12 +86,13 @@ class Growth:
         size = max(1, len(samples) // _WINDOWS)
         windows = [samples[at : at + size] for at in range(0, len(samples), size)]
         lows = [min(window, key=lambda one: one.mib) for window in windows]
+        fewest = [min(window, key=lambda one: one.usage.files) for window in windows]
         return Growth(
             workers=workers,
             first_mib=median(one.mib for one in samples[:fifth]),
             last_mib=median(one.mib for one in samples[-fifth:]),
             mib_per_minute=slope_per_minute([(one.seconds, one.mib) for one in lows]),
-            files_per_minute=slope_per_minute([(one.seconds, one.usage.files) for one in samples]),
+            files_per_minute=slope_per_minute([(one.seconds, one.usage.files) for one in fewest]),
             first_threads=max(one.usage.threads for one in samples[:fifth]),
             last_threads=max(one.usage.threads for one in samples[-fifth:]),
             minutes=(samples[-1].seconds - samples[0].seconds) / 60,

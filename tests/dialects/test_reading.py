@@ -137,3 +137,29 @@ def test_of_a_field_that_stands_twice_the_last_one_counts_everywhere():
     item = b'{"type":"function_call","call_id":"a","call_id":"b"}'
     (read,) = reading("responses").read(item)
     assert read.key == decoded(item)["call_id"] == "b"
+    item = b'{"type":"message","role":"user","type":"reasoning","id":"rs_1"}'
+    (read,) = reading("responses").read(item)
+    assert (read.part, decoded(item)["type"]) == (Part.REASONING, "reasoning")
+
+
+COMMON = {
+    "function_call": {"call_id": "call_1", "name": "book", "arguments": "{}"},
+    "function_call_output": {"call_id": "call_1", "output": "booked"},
+    "message": {"role": "user", "content": "Book it."},
+    "reasoning": {"summary": [], "encrypted_content": "secret"},
+}
+STRANGE = (None, "", "x" * 700, 7, 1.5, True, [], ["a"], {}, {"a": 1}, "incomplete", "assistant")
+
+
+@pytest.mark.parametrize("kind", COMMON)
+@pytest.mark.parametrize("field", ["type", "id", "status", "unknown", "*"])
+def test_a_common_item_with_anything_in_a_field_is_read_as_the_dialect_reads_it(kind, field):
+    """The items that most conversations are made of are read by a shorter way."""
+    usual = {"type": kind, "id": "it_1", **COMMON[kind]}
+    for name in COMMON[kind] if field == "*" else [field]:
+        less = {key: value for key, value in usual.items() if key != name}
+        for wire in [usual, less, *({**usual, name: strange} for strange in STRANGE)]:
+            (expected,) = DIALECTS["responses"].read(wire)
+            broke_off = wire.get("status") == "incomplete" and expected.part is Part.CALL
+            (read,) = reading("responses").read(msgspec.json.encode(wire))
+            assert read == msgspec.structs.replace(expected, lone=expected.lone or broke_off), wire

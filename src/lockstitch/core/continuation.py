@@ -163,20 +163,20 @@ def _going_on(ledger: Ledger, mode: Mode, tip: Seq, conversation: str | None) ->
     if anchor is None:
         return None
     calls: list[Item] = []
-    entries: list[Seq] = []
-    for call in base.open:
-        if call.output is None:
-            return None
-        calls.append(call.item)
-        if call.output not in given:
-            entries.append(call.output)
-    if given:
-        entries += reversed(given)
     outputs: list[Sequence[Item]] = []
     items: list[Sending] = []
-    for entry in entries:
-        outputs.append(ledger.parts[entry])
-        items.append(Sending(entry))
+    for call in base.open:
+        output = call.output
+        if output is None:
+            return None
+        calls.append(call.item)
+        if output not in given:
+            outputs.append(ledger.parts[output])
+            items.append(Sending(output))
+    if given:
+        for output in reversed(given):
+            outputs.append(ledger.parts[output])
+            items.append(Sending(output))
     if not items or not answered(calls, outputs):
         return None
     return Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=tuple(items))

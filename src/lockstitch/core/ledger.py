@@ -206,7 +206,10 @@ class Ledger(Known):
                     f"Request {fact.base} is {base.standing.value}: only what the provider "
                     "accepted can be continued."
                 )
-        elif not isinstance(base, Beginning | Adoption):
+            adopted = base.adopted
+        elif isinstance(base, Beginning | Adoption):
+            adopted = base.seq != START
+        else:
             raise IllegalFact(f"Entry {fact.base} is no request: nothing can be based on it.")
         if base is not parent and not self.on_path(base.seq, parent.seq):
             raise IllegalFact(f"Request {fact.base} is not on the path to entry {fact.covers}.")
@@ -218,7 +221,6 @@ class Ledger(Known):
         exchange = Exchange(
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor
         )
-        adopted = base.adopted if isinstance(base, Exchange) else base.seq != START
         if adopted:
             exchange.adopted = True
         if fact.mode is _CONVERSATION:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
-from operator import lt
+from operator import indexOf, lt, ne
 from typing import Any, Final
 
-_BLOCKS: Final = (512, 64, 8, 1)
-"""So many are compared at once: a list finds an object that is the same on both sides at once."""
+_BLOCKS: Final = (512, 64)
+"""So many are compared at once: a list finds an object that is the same on both sides at once. One
+after the other only in the last block, which has a difference."""
 
 
 def ends_in_common(some: Sequence[Any], others: Sequence[Any]) -> tuple[int, int]:
@@ -29,9 +30,15 @@ def run_in_common(some: Sequence[Any], others: Sequence[Any]) -> int:
     """How many are equal at the start. Both are of one kind: two lists, say."""
     at, most = 0, min(len(some), len(others))
     for block in _BLOCKS:
-        while at < most and some[at : at + block] == others[at : at + block]:
-            at += block
-    return min(at, most)
+        while at < most:
+            end = min(at + block, most)
+            if some[at:end] != others[at:end]:
+                break
+            at = end
+    if at < most:
+        end = at + _BLOCKS[-1]
+        at += indexOf(map(ne, some[at:end], others[at:end]), True)
+    return at
 
 
 def longest_run(positions: Sequence[int]) -> set[int]:

@@ -19,6 +19,10 @@ from soak.wire import ANSWER_SECONDS, Lanes
 
 LARGE_CHARACTERS = 800_000
 """Told five times in a stream: some megabytes, more than the buffers of two sockets."""
+RESUMING_TRIES = 15
+"""For the rest of a stream: an upstream that alone knows it may be killed, and is then down for as
+long as a busy machine takes to start another."""
+RESUMING_SECONDS = 1.0
 _RESPONSE_ID = re.compile(rb'"id":\s?"(resp_[0-9a-f]+)"')
 
 
@@ -125,14 +129,14 @@ class Leaving(Client):
             return heard
         self.findings.counts["streams left"] += 1
         await asyncio.sleep(self.chance.choice((0.0, 0.2, 1.0, 3.0)))
-        for _ in range(4):
+        for _ in range(RESUMING_TRIES):
             whole = await self.door.rest(heard)
             if whole.status == 200 and not whole.broke:
                 self.findings.counts["streams resumed"] += 1
                 return whole
             if not is_passing(whole):
                 break
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(RESUMING_SECONDS)
         self.findings.is_wrong("stream not resumed", f"{self.name} {heard.created}: {whole}")
         return heard
 

@@ -72,6 +72,8 @@ class Growth:
     """What became of the samples after the warm-up."""
 
     workers: int
+    full: bool
+    """What is kept on purpose was full from the first of them on: only then memory is judged."""
     first_mib: float
     last_mib: float
     mib_per_minute: float
@@ -89,6 +91,7 @@ class Growth:
         fewest = [min(window, key=lambda one: one.usage.files) for window in windows]
         return Growth(
             workers=workers,
+            full=samples[0].turns >= FILLING_TURNS * workers,
             first_mib=median(one.mib for one in samples[:fifth]),
             last_mib=median(one.mib for one in samples[-fifth:]),
             mib_per_minute=slope_per_minute([(one.seconds, one.mib) for one in lows]),
@@ -101,7 +104,7 @@ class Growth:
     def problems(self) -> Iterator[str]:
         if self.minutes < SHORTEST_MINUTES:
             return
-        if self.mib_per_minute > RESIDENT_SLOPE_MIB_PER_MINUTE * self.workers:
+        if self.full and self.mib_per_minute > RESIDENT_SLOPE_MIB_PER_MINUTE * self.workers:
             yield (
                 f"memory grows by {self.mib_per_minute:.2f} MiB a minute, from"
                 f" {self.first_mib:.0f} to {self.last_mib:.0f}"

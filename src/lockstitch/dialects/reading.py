@@ -64,6 +64,7 @@ class _Common(msgspec.Struct, gc=False, tag_field="type", forbid_unknown_fields=
 class _FunctionCall(_Common, tag=FUNCTION.call_type, kw_only=True):
     call_id: _Text
     name: str
+    namespace: Any = None
     arguments: Any = None
 
     def read(self) -> Item:

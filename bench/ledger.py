@@ -148,7 +148,7 @@ def _late_turns() -> Result:
         peer=statistics.median(early) * 1000,
         target=LATE_TARGET,
         unit="ms",
-        peer_is=f"the tenth turn (medians of 50, {REPEATS} times)",
+        peer_is=f"the tenth turn (medians of 50 turns in {REPEATS} runs)",
     )
 
 

@@ -58,7 +58,7 @@ def _tell(soak: Soak, seconds: float) -> None:
             f"  memory {base.resident_bytes / 2**20:.0f} MiB at the start, {growth.first_mib:.0f}"
             f" after the warm-up, {growth.last_mib:.0f} at the end:"
             f" {growth.mib_per_minute:+.2f} MiB a minute"
-            f"{'' if growth.full else ', which is not judged: it is still filling'}"
+            f"{'' if growth.full else ', of which some is kept on purpose'}"
         )
         print(
             f"  files {growth.files_per_minute:+.1f} a minute; threads {growth.first_threads} to"

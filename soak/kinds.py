@@ -23,6 +23,7 @@ RESUMING_TRIES = 15
 """For the rest of a stream: an upstream that alone knows it may be killed, and is then down for as
 long as a busy machine takes to start another."""
 RESUMING_SECONDS = 1.0
+"""Between two tries, as clients wait that were told to try again."""
 _RESPONSE_ID = re.compile(rb'"id":\s?"(resp_[0-9a-f]+)"')
 
 

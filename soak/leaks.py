@@ -17,6 +17,8 @@ RESIDENT_SLOPE_MIB_PER_MINUTE = 2.0
 FILLING_TURNS = RESPONSES_REMEMBERED
 """Of each worker. Until then memory grows on purpose: what the last responses went on from is
 remembered."""
+FILLING_MIB = 40.0
+"""Of each worker, at most, while that fills: see "Memory is flat" in docs/gateway.md."""
 _WINDOWS = 10
 """Of each only the lowest sample counts: a large answer that passes, or connections that wait for a
 busy machine, are no leak."""
@@ -73,7 +75,7 @@ class Growth:
 
     workers: int
     full: bool
-    """What is kept on purpose was full from the first of them on: only then memory is judged."""
+    """What is kept on purpose was full from the first of them on."""
     first_mib: float
     last_mib: float
     mib_per_minute: float
@@ -104,7 +106,10 @@ class Growth:
     def problems(self) -> Iterator[str]:
         if self.minutes < SHORTEST_MINUTES:
             return
-        if self.full and self.mib_per_minute > RESIDENT_SLOPE_MIB_PER_MINUTE * self.workers:
+        if not self.full:
+            if self.last_mib - self.first_mib > FILLING_MIB * self.workers:
+                yield f"memory grows from {self.first_mib:.0f} to {self.last_mib:.0f} MiB"
+        elif self.mib_per_minute > RESIDENT_SLOPE_MIB_PER_MINUTE * self.workers:
             yield (
                 f"memory grows by {self.mib_per_minute:.2f} MiB a minute, from"
                 f" {self.first_mib:.0f} to {self.last_mib:.0f}"

@@ -327,6 +327,9 @@ def test_entries_are_found_by_the_id_of_their_item():
     assert list(ledger.entries_with_id("msg_1")) == [2, 4]
     assert list(ledger.entries_with_id("msg_2")) == [3]
     assert list(ledger.entries_with_id("msg_3")) == []
+    ledger.append(item_added(user("d", id="msg_3")))
+    ledger.append(item_added(user("instead", id="msg_3"), By.REWRITE))
+    assert list(ledger.entries_with_id("msg_3")) == [5]
 
 
 def test_every_result_of_a_message_is_noted_as_answering_its_call():
@@ -784,6 +787,7 @@ def test_a_text_that_cannot_be_written_is_refused_or_can_be_kept(fact):
         AnchorLost(anchor=[1]),
         AnchorLost(anchor=5),
         AnchorAdopted(mode=Mode.CHAIN, anchor=None),
+        RequestPrepared(mode=Mode.CHAIN, base=START, covers=2, sent=(2,), anchor=[1]),
     ],
     ids=repr,
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.mirror.ordering import ends_in_common, longest_run
+from lockstitch.mirror.ordering import ends_in_common, longest_run, run_in_common
 from tests.generated import examples
 
 
@@ -33,6 +34,16 @@ def test_nothing_stays_of_nothing():
 def test_what_stays_is_increasing(positions):
     kept = longest_run(positions)
     assert [position for position in positions if position in kept] == sorted(kept)
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 511, 512, 513, 1500])
+def test_the_first_difference_is_found_wherever_it_is(size):
+    some = list(range(size))
+    assert run_in_common(some, some[:]) == run_in_common(some, [*some, 0]) == size
+    for at in {0, size // 2, size - 1, *range(510, 515), 582} & set(some):
+        others = some.copy()
+        others[at] = -1
+        assert run_in_common(some, others) == at
 
 
 @given(

@@ -173,10 +173,9 @@ def _going_on(ledger: Ledger, mode: Mode, tip: Seq, conversation: str | None) ->
         if output not in given:
             outputs.append(ledger.parts[output])
             items.append(Sending(output))
-    if given:
-        for output in reversed(given):
-            outputs.append(ledger.parts[output])
-            items.append(Sending(output))
+    for output in reversed(given):
+        outputs.append(ledger.parts[output])
+        items.append(Sending(output))
     if not items or not answered(calls, outputs):
         return None
     return Continue(mode=mode, anchor=anchor, base=base.seq, tip=tip, items=tuple(items))

@@ -1,6 +1,7 @@
 """What a ledger knows: the state that its facts add up to, and the questions it can answer.
 
-Nothing here changes anything; `ledger` does. Everything is named by position."""
+Nothing here changes anything but an index that is filled when somebody asks; `ledger` does.
+Everything is named by position."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ class Known:
             fact: Any = self._facts[seq - 1]
             item: bytes = fact.item
             return item
-        self.fact(seq)
+        self.fact(seq)  # there may be no such entry at all
         raise NotInLedger(f"Entry {seq} holds no item.")
 
     def exchange(self, seq: Seq) -> Exchange:

@@ -216,7 +216,7 @@ class Ledger(Known):
         for sent in fact.sent:
             if sent not in self.parts:
                 raise IllegalFact(f"Entry {sent} holds no item: it cannot be sent.")
-        if fact.anchor is not None and fact.anchor not in self._exchange_by_id:
+        if fact.anchor is not None:
             _check_text(fact.anchor)
         exchange = Exchange(
             seq, parent.seq, parent.depth + 1, fact.mode, fact.base, fact.sent, fact.anchor

@@ -47,15 +47,30 @@ class _Looked(Fields):
     status: Any = None
 
 
+class _Whole(_Looked, forbid_unknown_fields=True):
+    """The fields of a Responses item, where it has no others than these.
+
+    Most are decoded only because a ledger must be able to give back what it takes. That is done
+    in half the time that a dictionary takes."""
+
+    arguments: Any = None
+    content: Any = None
+    input: Any = None
+    action: Any = None
+    summary: Any = None
+    phase: Any = None
+    namespace: Any = None
+
+
+_whole = msgspec.json.Decoder(_Whole)
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class _Common(msgspec.Struct, gc=False, tag_field="type", forbid_unknown_fields=True):
     """An item of a type that most conversations are made of, with no fields but those named here.
 
-    Decoding is the check, and says at once what `classify` finds out. Fields that nobody looks at
-    are decoded because a ledger must be able to give back what it takes; what is not as it mostly
-    is, is read the long way."""
+    Decoding is the check, and says at once what `classify` finds out. What is not as such items
+    mostly are is read the long way."""
 
     id: _Text | None = None
     status: Any = None
@@ -115,7 +130,11 @@ def _read_responses(item: bytes) -> Sequence[Item]:
 
 def _classified(item: bytes) -> Item:
     """The core item of any Responses item."""
-    fields = msgspec.convert(decoded(item), _Looked)
+    fields: _Looked
+    try:
+        fields = _whole.decode(item)
+    except UNREADABLE:
+        fields = msgspec.convert(decoded(item), _Looked)
     read = classify(fields)
     if fields.status == "incomplete" and read.part is _CALL:
         # It broke off half-way: it must not run, and no output is asked for it.

@@ -6,7 +6,7 @@ and compared whenever a context comes again: that takes a fraction of the time o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import call, is_
+from operator import attrgetter, call, is_
 from typing import Final
 
 from livekit.agents.llm import ChatItem
@@ -27,6 +27,8 @@ from lockstitch.mirror.ordering import ends_in_common, run_in_common
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
+
+_attributes: Final[Callable[[ChatItem], Attributes]] = attrgetter("__dict__")
 
 
 class Reading(Struct, eq=False):
@@ -55,8 +57,6 @@ class Reader:
     def __init__(self) -> None:
         # One for each item of the context that was read last.
         self._items: list[ChatItem] = []
-        self._attributes: list[Attributes] = []
-        """A model keeps its dictionary for life, unless it validates what it is assigned."""
         self._fields_of: list[Callable[[Attributes], Fields]] = []
         self._fields: list[Fields] = []
         self._readings: list[Reading] = []
@@ -75,7 +75,6 @@ class Reader:
         stop, last = len(items) - end, len(self._items) - end
         former = {one.name: one for one in self._readings[first:last]}
         readings = [_read(item, former.get(item.id)) for item in items[first:stop]]
-        self._attributes[first:last] = [one.item.__dict__ for one in readings]
         self._fields_of[first:last] = [one.fields_of for one in readings]
         self._fields[first:last] = [one.fields for one in readings]
         self._items = items
@@ -92,8 +91,9 @@ class Reader:
 
     def _run_as_it_was(self, items: list[ChatItem], part: slice) -> int:
         # Thousands of items, each time: none of this is done by Python, item by item.
-        same = _run(map(is_, items[part], self._items[part]))
-        now = map(call, self._fields_of[part], self._attributes[part][:same])
+        some = items[part]
+        some = some[: _run(map(is_, some, self._items[part]))]
+        now = map(call, self._fields_of[part], map(_attributes, some))
         return run_in_common(list(now), self._fields[part])
 
     def items(self, readings: list[Reading]) -> list[ChatItem]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from lockstitch.core.calls import Call, Life
 from lockstitch.core.errors import NotInLedger
 from lockstitch.core.exchanges import Exchange, Standing
-from lockstitch.core.facts import START, AnyFact, By, ItemAdded, Seq
+from lockstitch.core.facts import START, WITH_ITEM, AnyFact, By, ItemAdded, Seq
 from lockstitch.core.items import Item
 from lockstitch.core.links import Beginning, Link, Said, back
 from lockstitch.core.pairing import Order
@@ -43,12 +43,10 @@ class Known:
         """The link that was reached last: what comes next follows it, unless told otherwise."""
         self.calls: dict[tuple[Seq, int], Call] = {}
         """Every call, by its entry and slot."""
-        self._calls_by_key: dict[str, Call | list[Call]] = {}
-        """By the id that joins them to their outputs: hardly any has two calls."""
+        self._calls_by_key: dict[str, list[Call]] = {}
+        """By the id that joins them to their outputs."""
         self.provider_runs_calls = False
         """Is there any call that the provider runs itself?"""
-        self._has_passed = False
-        """Has the conversation ever gone on without an answer that broke off?"""
         self._answered: dict[Seq, tuple[Call, ...]] = {}
         """The calls that an entry is the output of."""
         self._rewrites: set[Seq] = set()
@@ -87,11 +85,9 @@ class Known:
 
     def item(self, seq: Seq) -> bytes:
         """The wire item of an entry, as it came."""
-        if seq in self.parts:
-            fact: Any = self._facts[seq - 1]
-            item: bytes = fact.item
-            return item
-        self.fact(seq)  # there may be no such entry at all
+        fact = self._facts[seq - 1] if seq in self.parts else self.fact(seq)
+        if isinstance(fact, WITH_ITEM):
+            return fact.item
         raise NotInLedger(f"Entry {seq} holds no item.")
 
     def exchange(self, seq: Seq) -> Exchange:
@@ -125,8 +121,7 @@ class Known:
 
     def calls_with_key(self, key: str) -> Sequence[Call]:
         """Every call with this id, on any path, in the order they were made."""
-        found = self._calls_by_key.get(key, ())
-        return (found,) if isinstance(found, Call) else found
+        return self._calls_by_key.get(key, ())
 
     def entries_with_id(self, id: str) -> Sequence[Seq]:
         """The entries whose item has this id of its own."""

@@ -143,11 +143,9 @@ class Ledger(Known):
             if item.part is _CALL and key is not None and not item.lone:
                 call = self.calls[seq, item.slot] = Call(seq, link, item)
                 calls += (call,)
-                if self._calls_by_key.setdefault(key, call) is not call:
-                    _note_again(self._calls_by_key, key, call)
-                alias = item.alias
-                if alias is not None and self._calls_by_key.setdefault(alias, call) is not call:
-                    _note_again(self._calls_by_key, alias, call)
+                self._calls_by_key.setdefault(key, []).append(call)
+                if item.alias is not None and item.alias != key:
+                    self._calls_by_key.setdefault(item.alias, []).append(call)
                 if item.family is not None and item.family.by_server:
                     self.provider_runs_calls = True
         return calls
@@ -186,7 +184,7 @@ class Ledger(Known):
         life = LIFE[call.life].get(step)
         if life is None:
             raise _not_waiting(call.named, call)
-        if self._has_passed and self._is_abandoned(call):
+        if self._is_abandoned(call):
             raise IllegalFact(
                 f"{call.named} was made in an answer that broke off, and the conversation went on "
                 "without it. It must not run any more."
@@ -379,7 +377,6 @@ class Ledger(Known):
                 if link.standing is _ACCEPTED:
                     break
                 link.passed = not link.in_flight
-                self._has_passed = self._has_passed or link.passed
             link = self.links[link.parent]
 
     # --- what is gone --------------------------------------------------------------------------
@@ -442,15 +439,6 @@ class Ledger(Known):
 
     def _noted(self, seq: Seq, fact: Noted) -> None:
         _check_text(fact.kind)
-
-
-def _note_again(known: dict[str, Call | list[Call]], key: str, call: Call) -> None:
-    """Note one more call under a key that has others already."""
-    others = known[key]
-    if isinstance(others, list):
-        others.append(call)
-    else:
-        known[key] = [others, call]
 
 
 def _stays_behind(parts: Sequence[Item]) -> bool:

@@ -13,7 +13,6 @@ from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.known import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
-from lockstitch.dialects.responses import Fields, classify
 
 # Bound once: looking a member up in its enum costs more than what is asked of it here.
 _CALL, _OUTPUT, _REASONING = Part.CALL, Part.OUTPUT, Part.REASONING
@@ -41,28 +40,6 @@ def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
     return lambda item: dialect.read(decoded(item))
 
 
-class _Looked(Fields):
-    """The fields of a Responses item that a ledger looks at."""
-
-    status: Any = None
-
-
-class _Whole(_Looked, forbid_unknown_fields=True):
-    """The fields of a Responses item, where it has no others than these.
-
-    Most are decoded only because a ledger must be able to give back what it takes. That is done
-    in half the time that a dictionary takes."""
-
-    arguments: Any = None
-    content: Any = None
-    input: Any = None
-    action: Any = None
-    summary: Any = None
-    phase: Any = None
-    namespace: Any = None
-
-
-_whole = msgspec.json.Decoder(_Whole)
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -130,13 +107,9 @@ def _read_responses(item: bytes) -> Sequence[Item]:
 
 def _classified(item: bytes) -> Item:
     """The core item of any Responses item."""
-    fields: _Looked
-    try:
-        fields = _whole.decode(item)
-    except UNREADABLE:
-        fields = msgspec.convert(decoded(item), _Looked)
-    read = classify(fields)
-    if fields.status == "incomplete" and read.part is _CALL:
+    wire = decoded(item)
+    (read,) = DIALECTS["responses"].read(wire)
+    if wire.get("status") == "incomplete" and read.part is _CALL:
         # It broke off half-way: it must not run, and no output is asked for it.
         return msgspec.structs.replace(read, lone=True)
     return read

@@ -342,7 +342,9 @@ class Draft:
         new_id = self.new_id
         calls: dict[str, str] = {}  # the event that deletes the call, by the id of its output
         outputs: list[tuple[Record, str | None]] = []
-        for record, needs, both in self._going(going):
+        leaving = [(record, group, False) for records, group in going for record in records]
+        leaving += self._copied_away()
+        for record, needs, both in leaving:
             partner = record.partner
             if partner is None:
                 edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=needs))
@@ -357,13 +359,9 @@ class Draft:
             after = calls.get(record.id, needs)
             edits.append(Delete(event_id=new_id("event"), item_id=record.id, needs=after))
 
-    def _going(
-        self, going: list[tuple[list[Record], str | None]]
-    ) -> Iterator[tuple[Record, str | None, bool]]:
-        """Each item to delete, what its delete needs, and whether its output was copied too."""
-        for records, group in going:
-            for record in records:
-                yield record, group, False
+    def _copied_away(self) -> Iterator[tuple[Record, str | None, bool]]:
+        """Each item that a copy takes the place of, what its delete needs, and whether its output
+        was copied too."""
         for new in self.copied:
             output = new.output
             if new.copy_of is not None:

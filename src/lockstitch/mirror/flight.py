@@ -5,7 +5,7 @@ Nothing is assumed here: an edit counts once the provider says so. Time is an ar
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import chain
 from typing import Final
@@ -207,18 +207,14 @@ class Flight:
         else:
             self._close(tracked, Standing.DROPPED)
 
-    def due(self, at: float, lives: Callable[[str], bool]) -> Iterator[Edit]:
-        """What can be sent now. Each counts as sent, ``at`` this time, once it is taken; a delete
-        of what does not live any more is done."""
+    def due(self, at: float) -> Iterator[Edit]:
+        """What can be sent now. Each counts as sent, ``at`` this time, once it is taken."""
         ready, sent = self._ready, self._sent
         while ready:
             tracked = ready.popleft()
-            edit = tracked.edit
             if tracked.standing is not _PLANNED:
-                continue
-            if isinstance(edit, Delete) and not lives(edit.item_id):
-                self._close(tracked, _ACKNOWLEDGED)  # somebody else was quicker
-                continue
+                continue  # it had nothing left to do: somebody else was quicker
+            edit = tracked.edit
             self._turns += 1
             tracked.standing, tracked.sent_at, tracked.turn = _SENT, at, self._turns
             sent[edit.event_id] = tracked

@@ -209,7 +209,7 @@ class Mirror:
 
     def due(self, *, at: float) -> Iterator[Edit]:
         """The edits to send now. Each counts as sent, ``at`` this time, once it is taken."""
-        return self._context.flight.due(at, self._context.chain.lives)
+        return self._context.flight.due(at)
 
     def expire(self, *, sent_before: float) -> list[Edit]:
         """Edits sent before then and not answered are in doubt: the next plan asks about them."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
-from operator import indexOf, lt, ne
+from operator import lt
 from typing import Any, Final
 
-_BLOCKS: Final = (512, 64)
+_BLOCKS: Final = (512, 64, 8)
 """So many are compared at once: a list finds an object that is the same on both sides at once. One
 after the other only in the last block, which has a difference."""
 
@@ -35,9 +35,8 @@ def run_in_common(some: Sequence[Any], others: Sequence[Any]) -> int:
             if some[at:end] != others[at:end]:
                 break
             at = end
-    if at < most:
-        end = at + _BLOCKS[-1]
-        at += indexOf(map(ne, some[at:end], others[at:end]), True)
+    while at < most and (some[at] is others[at] or some[at] == others[at]):
+        at += 1
     return at
 
 

@@ -182,9 +182,13 @@ def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
     base, kept, replaced = draft.base, draft.kept, draft.replaced
     deletes, keeps = draft.context.flight.deletes, draft.keeps
     free: list[Record] = []
+    if replaced or deletes:
+        records = [one for one in records if one.id not in replaced and one.id not in deletes]
     for record in records:
-        if record.id in replaced or record.id in deletes:
-            continue  # on its way
+        known_at = record.known_at
+        if known_at is not None and known_at <= base and record.partner is not None:
+            free.append(record)  # most often: a pair that is whole
+            continue
         why = keeps(record)
         if why is None:
             free.append(record)
@@ -196,14 +200,17 @@ def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
 def _whole(draft: Draft, candidates: list[Record]) -> list[Record]:
     """Those of which no half stays."""
     ids = {record.id for record in candidates}
-    whole: list[Record] = []
-    for record in candidates:
-        partner = record.partner
-        if partner is None or partner.id in ids or _leaving(draft.context, partner):
-            whole.append(record)
-        else:
-            draft.kept.append(Kept(record.id, Why.HALF))
-    return whole
+    halves = [
+        one
+        for one in candidates
+        if (partner := one.partner) is not None
+        and partner.id not in ids
+        and not _leaving(draft.context, partner)
+    ]
+    if not halves:
+        return candidates
+    draft.kept.extend(Kept(one.id, Why.HALF) for one in halves)
+    return [one for one in candidates if one not in halves]
 
 
 def _leaving(context: Context, record: Record) -> bool:

@@ -50,7 +50,7 @@ def test_what_livekit_wrote_into_a_context_that_waited_was_not_in_its_copies():
     holdings.take(holdings.read([summary]), there=(), waited=False)
     # A context without the summary is pushed, and waits; then the provider tells of the summary.
     holdings.take(holdings.read([mine, summary.model_copy()]), there={"summary"}, waited=True)
-    assert "summary" not in seen(["t0"], holdings.stays)
+    assert "summary" not in seen(holdings.stays, ["t0"], holdings.stays)
 
 
 def test_what_a_context_had_before_it_waited_was_in_its_copies():
@@ -58,7 +58,7 @@ def test_what_a_context_had_before_it_waited_was_in_its_copies():
     user, mine = talk("Hi.", "So?").items
     holdings.look([user])
     holdings.take(holdings.read([user, mine]), there={"t0"}, waited=True)
-    assert "t0" in seen(["t1"], holdings.stays)
+    assert "t0" in seen(holdings.stays, ["t1"], holdings.stays)
 
 
 def test_a_place_that_is_kept_for_words_is_not_held():
@@ -75,7 +75,7 @@ def test_a_place_that_gets_its_words_may_be_in_copies_as_old_as_the_place():
     place.content.append("Well.")
     holdings.look([place, user, llm.AgentConfigUpdate(instructions="Be brief.")])
     assert "m" in holdings.stays
-    assert "t0" not in seen(["m"], holdings.stays)
+    assert "t0" not in seen(holdings.stays, ["m"], holdings.stays)
 
 
 def test_what_is_not_in_a_context_that_is_pushed_is_held_no_longer():
@@ -93,7 +93,7 @@ def test_an_item_that_comes_again_tells_nothing_newer_of_the_copies_it_is_in():
     holdings.look([user])
     holdings.take(holdings.read([summary]), there={"t0"}, waited=False)
     holdings.look([summary, user.model_copy()])
-    assert "summary" not in seen(["t0"], holdings.stays)
+    assert "summary" not in seen(holdings.stays, ["t0"], holdings.stays)
     assert holdings.stays["t0"].by > holdings.stays["summary"].by
 
 

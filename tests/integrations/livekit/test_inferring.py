@@ -23,37 +23,37 @@ PUSHED = {"a": at(0), "b": at(0), "c": at(0)}
 
 
 def test_what_was_pushed_together_was_seen_together():
-    assert seen(["summary", "c"], PUSHED) == {"a", "b", "c"}
+    assert seen(PUSHED, ["summary", "c"], PUSHED) == {"a", "b", "c"}
 
 
 def test_what_came_before_the_last_shared_item_was_seen():
     held = PUSHED | {"d": by(1), "e": by(2)}
-    assert seen(["summary", "e"], held) == {"a", "b", "c", "d"}
+    assert seen(held, ["summary", "e"], held) == {"a", "b", "c", "d"}
 
 
 def test_what_came_after_the_last_shared_item_is_in_doubt():
     held = PUSHED | {"d": by(1), "e": by(2)}
-    assert seen(["summary", "d"], held) == {"a", "b", "c"}
+    assert seen(held, ["summary", "d"], held) == {"a", "b", "c"}
 
 
 def test_two_that_came_between_the_same_looks_are_in_doubt_of_each_other():
     held = PUSHED | {"d": by(1), "e": by(1)}
-    assert "e" not in seen(["summary", "d"], held)
-    assert "d" not in seen(["summary", "e"], held)
+    assert "e" not in seen(held, ["summary", "d"], held)
+    assert "d" not in seen(held, ["summary", "e"], held)
 
 
 def test_items_that_never_leave_the_agent_count_as_shared():
     """A change of instructions is not at the provider, and tells as well when a copy was taken."""
     held = PUSHED | {"d": by(1), "config": by(2)}
-    assert "d" in seen(["summary", "config"], held)
+    assert "d" in seen(held, ["summary", "config"], held)
 
 
 def test_a_context_that_shares_nothing_was_copied_nobody_knows_when():
-    assert seen(["summary"], PUSHED) == frozenset()
+    assert seen(PUSHED, ["summary"], PUSHED) == frozenset()
 
 
 def test_an_empty_context_clears_what_the_agent_holds():
-    assert seen([], PUSHED) == set(PUSHED)
+    assert seen(PUSHED, [], PUSHED) == set(PUSHED)
 
 
 def test_the_founding_case():
@@ -61,7 +61,7 @@ def test_the_founding_case():
     remote = ["a", "b", "c", "user", "call"]
     held = PUSHED | {"user": by(1)}
     target = ["summary", "c", "user"]
-    assert with_unseen(target, remote, seen(target, held)) == ["summary", "c", "user", "call"]
+    assert with_unseen(target, remote, seen(held, target, held)) == ["summary", "c", "user", "call"]
 
 
 def test_the_founding_case_with_an_item_at_the_tail_that_never_leaves_the_agent():
@@ -69,7 +69,7 @@ def test_the_founding_case_with_an_item_at_the_tail_that_never_leaves_the_agent(
     held = PUSHED | {"user": by(1), "config": by(2)}
     target = ["summary", "c", "user", "config"]
     wanted = [one for one in target if one != "config"]
-    assert with_unseen(wanted, remote, seen(target, held)) == ["summary", "c", "user", "call"]
+    assert with_unseen(wanted, remote, seen(held, target, held)) == ["summary", "c", "user", "call"]
 
 
 def test_what_the_caller_appends_goes_behind_what_it_had_not_seen():
@@ -150,4 +150,4 @@ def histories(draw):
 @given(histories())
 def test_whatever_the_looks_nothing_counts_as_seen_that_was_not_in_the_copy(history):
     copied, kept, held = history
-    assert seen([*kept, "summary"], held) <= set(copied)
+    assert seen(held, [*kept, "summary"], held) <= set(copied)

@@ -51,11 +51,12 @@ class Holdings:
     def read(self, items: Sequence[ChatItem]) -> list[Reading]:
         return self.reader.read(items)
 
-    def lacking(self, readings: list[Reading]) -> bool:
-        """Does the agent's context hold something that this one does not have?"""
+    def lacking(self, readings: list[Reading]) -> list[str]:
+        """What the agent's context holds that this one does not have."""
         first, end = self.reader.ends_in_common(self._held, readings)
         names = {one.name for one in readings[first : len(readings) - end]}
-        return any(one.name not in names for one in self._held[first : len(self._held) - end])
+        held = self._held[first : len(self._held) - end]
+        return [name for one in held if (name := one.name) not in names]
 
     def look(self, items: Sequence[ChatItem]) -> None:
         """The agent's context, as it is now."""
@@ -102,9 +103,10 @@ class Holdings:
         changed = {one.name for one in came}
         before: dict[str, tuple[Stay | None, Reading | None]] = {}
         for one in went:
-            was = stays.pop(one.name, None), said.pop(one.name, None)
-            if one.name in changed:
-                before[one.name] = was
+            name = one.name
+            stay, known = stays.pop(name, None), said.pop(name, None)
+            if name in changed:
+                before[name] = stay, known
         for one in came:
             name = one.name
             if one.silent:

@@ -7,10 +7,10 @@ LiveKit hands over what is wanted; nothing says when the caller took the copy th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 
@@ -23,20 +23,23 @@ class Stay(NamedTuple):
     by: int
 
 
-_after: Final = attrgetter("after")
+_after: Final[Callable[[Stay], int]] = itemgetter(0)
 
 
-def seen(target: Sequence[str], held: Mapping[str, Stay]) -> frozenset[str]:
-    """The items that a caller had before it for certain, apart from those that it wants.
+def seen(
+    lacking: Collection[str], target: Sequence[str], held: Mapping[str, Stay]
+) -> frozenset[str]:
+    """Those that the target is lacking and that its author had before it for certain.
 
     ``held``: the agent's context, so far as it is known. An empty target is no copy of anything:
     it clears all that the agent's context holds."""
     if not target:
-        return frozenset(held)
+        return frozenset(held.keys() & lacking)
     copied = max(map(_after, filter(None, map(held.get, target))), default=None)
     if copied is None:
         return frozenset()
-    return frozenset([one for one, stay in held.items() if stay.by <= copied])
+    stays = zip(lacking, map(held.get, lacking), strict=True)
+    return frozenset([one for one, stay in stays if stay is not None and stay.by <= copied])
 
 
 def unmoved(target: Sequence[str], remote: Sequence[str], copied: Sequence[str]) -> list[str]:

@@ -6,7 +6,8 @@ and compared whenever a context comes again: that takes a fraction of the time o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, call, is_
+from itertools import chain
+from operator import attrgetter, call, indexOf, is_not, ne
 from typing import Final
 
 from livekit.agents.llm import ChatItem
@@ -22,11 +23,15 @@ from lockstitch.integrations.livekit.translating import (
     fields_of,
     said_in,
 )
-from lockstitch.mirror.ordering import ends_in_common, run_in_common
+from lockstitch.mirror.ordering import ends_in_common
 
+# What never leaves the agent.
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
+
+OWN: Final[Wire] = {}
+"""In place of the provider's item that says the same, for what is LiveKit's own business."""
 
 _attributes: Final[Callable[[ChatItem], Attributes]] = attrgetter("__dict__")
 
@@ -41,10 +46,8 @@ class Reading(Struct, eq=False):
     fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
-    own: bool
-    """It is LiveKit's own business and never leaves the agent."""
-    agrees: Wire | None = None
-    """The provider's item that is known to say the same."""
+    agrees: Wire | None
+    """The provider's item that is known to say the same. `OWN` if that can be none."""
 
     @property
     def said(self) -> Said:
@@ -59,6 +62,7 @@ class Reader:
         self._items: list[ChatItem] = []
         self._fields_of: list[Callable[[Attributes], Fields]] = []
         self._fields: list[Fields] = []
+        self._agreed: list[Wire | None] = []
         self._readings: list[Reading] = []
         self._before: list[Reading] = []
         """The readings of the context before that one."""
@@ -73,14 +77,21 @@ class Reader:
         items = list(items)
         first, end = self._ends_as_they_were(items)
         stop, last = len(items) - end, len(self._items) - end
-        former = {one.name: one for one in self._readings[first:last]}
-        readings = [_read(item, former.get(item.id)) for item in items[first:stop]]
+        readings = self._read_some(items[first:stop], self._readings[first:last])
         self._fields_of[first:last] = [one.fields_of for one in readings]
         self._fields[first:last] = [one.fields for one in readings]
+        self._agreed[first:last] = [one.agrees for one in readings]
         self._items = items
         self._before, self._ends = self._readings, (first, end)
         self._readings = self._before[:first] + readings + self._before[last:]
         return self._readings
+
+    @staticmethod
+    def _read_some(items: list[ChatItem], readings: list[Reading]) -> list[Reading]:
+        if not items:
+            return []
+        former = {one.name: one for one in readings}
+        return [_read(item, former.get(item.id)) for item in items]
 
     def _ends_as_they_were(self, items: list[ChatItem]) -> tuple[int, int]:
         """How many at the start, and at the end, are the same objects and say what they said."""
@@ -92,13 +103,20 @@ class Reader:
     def _run_as_it_was(self, items: list[ChatItem], part: slice) -> int:
         # Thousands of items, each time: none of this is done by Python, item by item.
         some = items[part]
-        some = some[: _run(map(is_, some, self._items[part]))]
+        some = some[: _run_without(map(is_not, some, self._items[part]))]
         now = map(call, self._fields_of[part], map(_attributes, some))
-        return run_in_common(list(now), self._fields[part])
+        return _run_without(map(ne, now, self._fields[part]))
 
     def items(self, readings: list[Reading]) -> list[ChatItem]:
         """The items that these are of. Not to be changed."""
         return self._items if readings is self._readings else [one.item for one in readings]
+
+    def agreed(self, readings: list[Reading]) -> list[Wire | None]:
+        """What each of these agrees with. Whoever finds out more notes it here, and with the
+        reading."""
+        if readings is self._readings:
+            return self._agreed
+        return [one.agrees for one in readings]
 
     def ends_in_common(self, readings: list[Reading], others: list[Reading]) -> tuple[int, int]:
         """How many are the same at the start, and at the end; known already for the last two."""
@@ -107,11 +125,9 @@ class Reader:
         return ends_in_common(readings, others)
 
 
-def _run(true: Iterable[bool]) -> int:
-    """How many are true, before the first that is not."""
-    told = bytes(true)
-    first_not = told.find(False)
-    return len(told) if first_not < 0 else first_not
+def _run_without(differences: Iterable[bool]) -> int:
+    """How many there are before the first that is true."""
+    return indexOf(chain(differences, (True,)), True)
 
 
 def _read(item: ChatItem, former: Reading | None) -> Reading:
@@ -129,4 +145,4 @@ def _read(item: ChatItem, former: Reading | None) -> Reading:
     elif kind == "function_call":
         silent = not fields[-1]
     own = kind in _OWN_TYPES or name in _OWN_NAMES
-    return Reading(item, kind, name, get_fields, fields, silent, own)
+    return Reading(item, kind, name, get_fields, fields, silent, OWN if own else None)

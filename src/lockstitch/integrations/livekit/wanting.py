@@ -12,7 +12,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.integrations.livekit import inferring
 from lockstitch.integrations.livekit.contexts import SeenContext
 from lockstitch.integrations.livekit.holding import Holdings
-from lockstitch.integrations.livekit.reading import Reader, Reading
+from lockstitch.integrations.livekit.reading import OWN, Reader, Reading
 from lockstitch.integrations.livekit.translating import (
     Said,
     alike,
@@ -67,9 +67,9 @@ def wanted(
         seen, copied = chat_ctx.seen, chat_ctx.order
     elif waited:
         shared = [one.name for one in readings if holdings.has(one.item)]
-        seen = inferring.seen(shared, holdings.stays) if shared else seen
-    elif holdings.lacking(readings):
-        seen = inferring.seen([one.name for one in readings], holdings.stays)
+        seen = inferring.seen(holdings.lacking(readings), shared, holdings.stays) if shared else seen
+    elif lacking := holdings.lacking(readings):
+        seen = inferring.seen(lacking, [one.name for one in readings], holdings.stays)
     held = holdings.said
 
     def in_the_agents_words(name: str) -> Said | None:
@@ -91,19 +91,20 @@ def planned(
 
     What is LiveKit's own business (instructions, handoffs, settings) is no part of it. Both ends
     that are known to say what the provider's say are not looked at again."""
-    there = view.present()
-    remote, wires = list(there), list(there.values())
-    readings = [one for one in wanted.readings if not one.own]
-    first, end = ends_in_common([one.agrees for one in readings], wires)
-    stop, last = len(readings) - end, len(wires) - end
+    there, (remote, wires) = view.present(), view.order()
+    agreed = wanted.reader.agreed(wanted.readings)
+    shared = [one for one in agreed if one is not OWN]
+    first, end = ends_in_common(shared, wires)
+    stop, last = len(shared) - end, len(wires) - end
     between = set(remote[first:last])
     target: dict[str, Wire] = {}
-    for one in readings[first:stop]:
+    for at in _shared(agreed, len(shared))[first:stop]:
+        one = wanted.readings[at]
         name = one.name
         if name in between:
             wire = there[name]
             if one.agrees is wire or one.silent or same(one.item, wire):
-                one.agrees = target[name] = wire
+                one.agrees = agreed[at] = target[name] = wire
             else:
                 target[name] = _wire(one, wire, wanted, view, changed)
         elif name not in there and not _is_place(one, wanted) and name not in view.gone:
@@ -120,6 +121,13 @@ def planned(
     return mirror.plan(whole, base=mirror.snapshot(), new_id=new_id)
 
 
+def _shared(agreed: list[Wire | None], many: int) -> Sequence[int]:
+    """Where they stand that the provider can have; so many are they."""
+    if many == len(agreed):
+        return range(many)
+    return [at for at, one in enumerate(agreed) if one is not OWN]
+
+
 def _in_place(
     target: dict[str, Wire], remote: list[str], there: set[str], seen: AbstractSet[str]
 ) -> list[Wire] | None:
@@ -128,7 +136,7 @@ def _in_place(
     ``there``: the same as ``remote``. `inferring` would come to the same, in more steps."""
     if not there - target.keys() <= seen:
         return None
-    if [name for name in target if name in there] != [name for name in remote if name in target]:
+    if target and [name for name in target if name in there] != [name for name in remote if name in target]:
         return None
     return list(target.values())
 

@@ -185,10 +185,6 @@ def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
     if replaced or deletes:
         records = [one for one in records if one.id not in replaced and one.id not in deletes]
     for record in records:
-        known_at = record.known_at
-        if known_at is not None and known_at <= base and record.partner is not None:
-            free.append(record)  # most often: a pair that is whole
-            continue
         why = keeps(record)
         if why is None:
             free.append(record)
@@ -200,13 +196,13 @@ def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
 def _whole(draft: Draft, candidates: list[Record]) -> list[Record]:
     """Those of which no half stays."""
     ids = {record.id for record in candidates}
-    halves = [
-        one
+    halves = {
+        one: None
         for one in candidates
         if (partner := one.partner) is not None
         and partner.id not in ids
         and not _leaving(draft.context, partner)
-    ]
+    }
     if not halves:
         return candidates
     draft.kept.extend(Kept(one.id, Why.HALF) for one in halves)
@@ -228,7 +224,7 @@ def _take_away(
     if not others:
         return
     is_stray = draft.context.is_stray
-    strays = [record for record in others if record.copy_of is not None and is_stray(record)]
+    strays = {one: None for one in others if one.copy_of is not None and is_stray(one)}
     free = [record for record in others if record not in strays] if strays else others
     going = _whole(draft, _may_go(draft, free))
     going += [one for one in strays if draft.context.flight.deleting(one.id) is None]

@@ -6,8 +6,7 @@ and compared whenever a context comes again: that takes a fraction of the time o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
-from operator import attrgetter, call, indexOf, is_not, ne
+from operator import attrgetter, call, is_
 from typing import Final
 
 from livekit.agents.llm import ChatItem
@@ -23,7 +22,7 @@ from lockstitch.integrations.livekit.translating import (
     fields_of,
     said_in,
 )
-from lockstitch.mirror.ordering import ends_in_common
+from lockstitch.mirror.ordering import ends_in_common, run_in_common
 
 # What never leaves the agent.
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
@@ -103,9 +102,9 @@ class Reader:
     def _run_as_it_was(self, items: list[ChatItem], part: slice) -> int:
         # Thousands of items, each time: none of this is done by Python, item by item.
         some = items[part]
-        some = some[: _run_without(map(is_not, some, self._items[part]))]
+        some = some[: _run(map(is_, some, self._items[part]))]
         now = map(call, self._fields_of[part], map(_attributes, some))
-        return _run_without(map(ne, now, self._fields[part]))
+        return run_in_common(list(now), self._fields[part])
 
     def items(self, readings: list[Reading]) -> list[ChatItem]:
         """The items that these are of. Not to be changed."""
@@ -125,9 +124,11 @@ class Reader:
         return ends_in_common(readings, others)
 
 
-def _run_without(differences: Iterable[bool]) -> int:
-    """How many there are before the first that is true."""
-    return indexOf(chain(differences, (True,)), True)
+def _run(true: Iterable[bool]) -> int:
+    """How many are true, before the first that is not."""
+    told = bytes(true)
+    first_not = told.find(False)
+    return len(told) if first_not < 0 else first_not
 
 
 def _read(item: ChatItem, former: Reading | None) -> Reading:

@@ -67,7 +67,8 @@ def wanted(
         seen, copied = chat_ctx.seen, chat_ctx.order
     elif waited:
         shared = [one.name for one in readings if holdings.has(one.item)]
-        seen = inferring.seen(holdings.lacking(readings), shared, holdings.stays) if shared else seen
+        if shared:
+            seen = inferring.seen(holdings.lacking(readings), shared, holdings.stays)
     elif lacking := holdings.lacking(readings):
         seen = inferring.seen(lacking, [one.name for one in readings], holdings.stays)
     held = holdings.said
@@ -98,7 +99,7 @@ def planned(
     stop, last = len(shared) - end, len(wires) - end
     between = set(remote[first:last])
     target: dict[str, Wire] = {}
-    for at in _shared(agreed, len(shared))[first:stop]:
+    for at in _places(agreed, len(shared))[first:stop]:
         one = wanted.readings[at]
         name = one.name
         if name in between:
@@ -121,7 +122,7 @@ def planned(
     return mirror.plan(whole, base=mirror.snapshot(), new_id=new_id)
 
 
-def _shared(agreed: list[Wire | None], many: int) -> Sequence[int]:
+def _places(agreed: list[Wire | None], many: int) -> Sequence[int]:
     """Where they stand that the provider can have; so many are they."""
     if many == len(agreed):
         return range(many)
@@ -136,7 +137,7 @@ def _in_place(
     ``there``: the same as ``remote``. `inferring` would come to the same, in more steps."""
     if not there - target.keys() <= seen:
         return None
-    if target and [name for name in target if name in there] != [name for name in remote if name in target]:
+    if [name for name in target if name in there] != [name for name in remote if name in target]:
         return None
     return list(target.values())
 

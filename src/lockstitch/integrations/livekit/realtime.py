@@ -160,10 +160,13 @@ class RealtimeSession(openai.realtime.RealtimeSession):
 
     def _handle_conversion_item_deleted(self, event: ConversationItemDeletedEvent) -> None:
         item_id = event.item_id or self._unnamed
-        view = self._view
-        if item_id is None or view.get(item_id) is None or view.id(view.name(item_id)):
+        if item_id is None:
+            return
+        view, name = self._view, self._view.name(item_id)
+        if view.get(name) is None or view.id(name) is not None:
             return  # heard before, or something stands in its place
-        event.item_id = view.name(item_id)
+        if name != event.item_id:  # a model checks what it is given, which takes its time
+            event.item_id = name
         super()._handle_conversion_item_deleted(event)
 
     def _handle_conversion_item_input_audio_transcription_completed(

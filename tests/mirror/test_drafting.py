@@ -180,6 +180,34 @@ def test_an_output_takes_the_place_of_one_that_the_caller_gave_up():
     assert session.ids() == ["a", "f", "o2", "b"]
 
 
+def test_a_copy_that_was_left_over_and_is_an_output_given_up_goes_once():
+    session = session_with()
+    session.provider.hears(call("f", "c1"))
+    session.drain()
+    session.sync([call("f", "c1"), output("o", "c1")])
+    mirror = session.mirror
+    changed = [call("f", "c1"), output("o", "c1", "changed")]
+    mirror.commit(mirror.plan(changed, base=mirror.snapshot(), new_id=session.new_id))
+    (create,) = session.send()
+    session.hear()
+    session.provider.refuse_next = 1  # the output that the copy takes the place of cannot go
+    session.drain()
+    session.provider.hears(call("g", "c1"))
+    session.drain()
+    assert session.ids() == ["f", "o", create.item_id, "g"]
+    plan = session.sync(
+        [
+            call("f", "c1"),
+            output("o", "c1"),
+            message("n", "n"),
+            call("g", "c1"),
+            output("p", "c1", "other"),
+        ]
+    )
+    assert kinds(plan).count(("Delete", create.item_id)) == 1
+    assert mirror.idle
+
+
 def test_an_output_is_sent_once_its_call_is_acknowledged():
     session = session_with()
     plan = session.mirror.plan(

@@ -227,7 +227,8 @@ def _take_away(
     strays = {one: None for one in others if one.copy_of is not None and is_stray(one)}
     free = [record for record in others if record not in strays] if strays else others
     going = _whole(draft, _may_go(draft, free))
-    going += [one for one in strays if draft.context.flight.deleting(one.id) is None]
+    deletes, replaced = draft.context.flight.deletes, draft.replaced
+    going += [one for one in strays if one.id not in deletes and one.id not in replaced]
     if not draft.hunks:  # nothing new that they could have to wait for
         draft.hunk(start).going.extend(going)
         return

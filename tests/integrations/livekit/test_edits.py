@@ -124,6 +124,28 @@ def test_an_item_that_was_changed_twice_keeps_its_name():
     played(act)
 
 
+def test_an_update_that_waits_for_another_goes_by_what_its_items_say_then():
+    async def act(it):
+        wanted = talk("Hi.", "Hi!", "Before.")
+
+        async def twice():
+            await it.session.update_chat_ctx(talk("Hi."))
+            # The lock is free for a moment, and yet another update is before this one.
+            await it.session.update_chat_ctx(wanted)
+
+        async def between():
+            await it.session.update_chat_ctx(talk("Hi.", "Hi!"))
+            wanted.items[-1].content = ["After."]
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(twice())
+            tasks.create_task(between())
+        assert [item["content"][0]["text"] for item in it.provider()] == ["Hi.", "Hi!", "After."]
+        assert it.broken == {}
+
+    played(act)
+
+
 def test_speech_that_is_moved_stays_where_it_is():
     async def act(it):
         await it.session.update_chat_ctx(talk("Hi.", "Hi!"))

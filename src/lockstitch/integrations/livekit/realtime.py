@@ -70,6 +70,8 @@ class RealtimeSession(openai.realtime.RealtimeSession):
         self._remaining: list[str] = []
         """The edits of the update that goes on, without those at the end that have ended."""
         self._settled = asyncio.Event()
+        self._updating = 0
+        """How many updates go on, or wait for one that does."""
         self._cuts: dict[str, str] = {}
         self._unnamed: str | None = None
         super().__init__(realtime_model, **options)
@@ -193,25 +195,30 @@ class RealtimeSession(openai.realtime.RealtimeSession):
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Take the provider's context to this one; keep what its author had not seen."""
         want = self._take(chat_ctx)
-        waits = self._update_chat_ctx_lock.locked()
-        async with self._update_chat_ctx_lock:
-            if waits:
-                want = want.read_again()
-            self._refused.clear()
-            try:
-                async with asyncio.timeout(LONGEST_UPDATE_SECONDS):
-                    await self._carry_out(want)
-            except TimeoutError:
-                self._look()
-                # What was sent is in doubt from now on, and the next plan asks what became of it.
-                self._view.mirror.expire(sent_before=time.monotonic())
-                raise llm.RealtimeError("update_chat_ctx timed out.") from None
-            if self._refused:
-                log.warning(
-                    "%s rejected part of a chat context update",
-                    self._realtime_model._provider_label,
-                    extra={"errors": list(self._refused.values())},
-                )
+        waits = self._updating > 0  # the lock may be free for a moment while others wait for it
+        self._updating += 1
+        try:
+            async with self._update_chat_ctx_lock:
+                await self._update(want.read_again() if waits else want)
+        finally:
+            self._updating -= 1
+
+    async def _update(self, want: Wanted) -> None:
+        self._refused.clear()
+        try:
+            async with asyncio.timeout(LONGEST_UPDATE_SECONDS):
+                await self._carry_out(want)
+        except TimeoutError:
+            self._look()
+            # What was sent is in doubt from now on, and the next plan asks what became of it.
+            self._view.mirror.expire(sent_before=time.monotonic())
+            raise llm.RealtimeError("update_chat_ctx timed out.") from None
+        if self._refused:
+            log.warning(
+                "%s rejected part of a chat context update",
+                self._realtime_model._provider_label,
+                extra={"errors": list(self._refused.values())},
+            )
 
     async def _update_session(
         self,

@@ -36,11 +36,11 @@ def test_what_stays_is_increasing(positions):
     assert [position for position in positions if position in kept] == sorted(kept)
 
 
-@pytest.mark.parametrize("size", [1, 63, 64, 65, 511, 512, 513, 1500])
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 511, 512, 513, 1500])
 def test_the_first_difference_is_found_wherever_it_is(size):
     some = list(range(size))
     assert run_in_common(some, some[:]) == run_in_common(some, [*some, 0]) == size
-    for at in {0, size // 2, size - 1, *range(510, 515), 582} & set(some):
+    for at in some:
         others = some.copy()
         others[at] = -1
         assert run_in_common(some, others) == at

@@ -4,7 +4,7 @@ is in `drafting`; what differs, in `comparing`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import Final
 
@@ -84,7 +84,7 @@ def plan_changes(
         draft.tail = draft.hunks[end].new[-1].wire["id"]
     records = [record for item_id in taken if (record := context.chain.alive(item_id)) is not None]
     draft.together = True
-    draft.hunk(ROOT).going.extend(_whole(draft, _may_go(draft, records)))
+    draft.hunk(ROOT).going.extend(_whole(draft, _may_go(draft, _staying(draft, records))))
     return draft.finish()
 
 
@@ -177,13 +177,18 @@ def _moving(draft: Draft, ordered: list[Record], stay: set[int]) -> dict[str, bo
 # --- what goes -----------------------------------------------------------------------------------
 
 
-def _may_go(draft: Draft, records: Iterable[Record]) -> list[Record]:
+def _staying(draft: Draft, records: list[Record]) -> list[Record]:
+    """Those that are not on their way out already."""
+    replaced, deletes = draft.replaced, draft.context.flight.deletes
+    if not replaced and not deletes:
+        return records
+    return [one for one in records if one.id not in replaced and one.id not in deletes]
+
+
+def _may_go(draft: Draft, records: list[Record]) -> list[Record]:
     """Of these, which the caller does without, those that nothing keeps here."""
-    base, kept, replaced = draft.base, draft.kept, draft.replaced
-    deletes, keeps = draft.context.flight.deletes, draft.keeps
+    base, kept, keeps = draft.base, draft.kept, draft.keeps
     free: list[Record] = []
-    if replaced or deletes:
-        records = [one for one in records if one.id not in replaced and one.id not in deletes]
     for record in records:
         why = keeps(record)
         if why is None:
@@ -221,14 +226,14 @@ def _take_away(
 ) -> None:
     """Of these items, those that the target does not name; ``start`` is what they stand behind."""
     others = [record for record in middle if record.id not in named] if named else middle
+    others = _staying(draft, others)
     if not others:
         return
     is_stray = draft.context.is_stray
     strays = {one: None for one in others if one.copy_of is not None and is_stray(one)}
     free = [record for record in others if record not in strays] if strays else others
     going = _whole(draft, _may_go(draft, free))
-    deletes, replaced = draft.context.flight.deletes, draft.replaced
-    going += [one for one in strays if one.id not in deletes and one.id not in replaced]
+    going += strays
     if not draft.hunks:  # nothing new that they could have to wait for
         draft.hunk(start).going.extend(going)
         return

@@ -24,13 +24,9 @@ from lockstitch.integrations.livekit.translating import (
 )
 from lockstitch.mirror.ordering import ends_in_common, run_in_common
 
-# What never leaves the agent.
 _OWN_TYPES: Final = frozenset({"agent_handoff", "agent_config_update"})
 
 _OWN_NAMES: Final = frozenset({INSTRUCTIONS_MESSAGE_ID, DYNAMIC_INSTRUCTIONS_MESSAGE_ID})
-
-OWN: Final[Wire] = {}
-"""In place of the provider's item that says the same, for what is LiveKit's own business."""
 
 _attributes: Final[Callable[[ChatItem], Attributes]] = attrgetter("__dict__")
 
@@ -45,8 +41,10 @@ class Reading(Struct, eq=False):
     fields: Fields
     silent: bool
     """It says nothing: a place that is kept for words."""
-    agrees: Wire | None
-    """The provider's item that is known to say the same. `OWN` if that can be none."""
+    own: bool
+    """It is LiveKit's own business and never leaves the agent."""
+    agrees: Wire | None = None
+    """The provider's item that is known to say the same."""
 
     @property
     def said(self) -> Said:
@@ -61,7 +59,6 @@ class Reader:
         self._items: list[ChatItem] = []
         self._fields_of: list[Callable[[Attributes], Fields]] = []
         self._fields: list[Fields] = []
-        self._agreed: list[Wire | None] = []
         self._readings: list[Reading] = []
         self._before: list[Reading] = []
         """The readings of the context before that one."""
@@ -76,21 +73,14 @@ class Reader:
         items = list(items)
         first, end = self._ends_as_they_were(items)
         stop, last = len(items) - end, len(self._items) - end
-        readings = self._read_some(items[first:stop], self._readings[first:last])
+        former = {one.name: one for one in self._readings[first:last]}
+        readings = [_read(item, former.get(item.id)) for item in items[first:stop]]
         self._fields_of[first:last] = [one.fields_of for one in readings]
         self._fields[first:last] = [one.fields for one in readings]
-        self._agreed[first:last] = [one.agrees for one in readings]
         self._items = items
         self._before, self._ends = self._readings, (first, end)
         self._readings = self._before[:first] + readings + self._before[last:]
         return self._readings
-
-    @staticmethod
-    def _read_some(items: list[ChatItem], readings: list[Reading]) -> list[Reading]:
-        if not items:
-            return []
-        former = {one.name: one for one in readings}
-        return [_read(item, former.get(item.id)) for item in items]
 
     def _ends_as_they_were(self, items: list[ChatItem]) -> tuple[int, int]:
         """How many at the start, and at the end, are the same objects and say what they said."""
@@ -109,13 +99,6 @@ class Reader:
     def items(self, readings: list[Reading]) -> list[ChatItem]:
         """The items that these are of. Not to be changed."""
         return self._items if readings is self._readings else [one.item for one in readings]
-
-    def agreed(self, readings: list[Reading]) -> list[Wire | None]:
-        """What each of these agrees with. Whoever finds out more notes it here, and with the
-        reading."""
-        if readings is self._readings:
-            return self._agreed
-        return [one.agrees for one in readings]
 
     def ends_in_common(self, readings: list[Reading], others: list[Reading]) -> tuple[int, int]:
         """How many are the same at the start, and at the end; known already for the last two."""
@@ -146,4 +129,4 @@ def _read(item: ChatItem, former: Reading | None) -> Reading:
     elif kind == "function_call":
         silent = not fields[-1]
     own = kind in _OWN_TYPES or name in _OWN_NAMES
-    return Reading(item, kind, name, get_fields, fields, silent, OWN if own else None)
+    return Reading(item, kind, name, get_fields, fields, silent, own)

@@ -24,7 +24,6 @@ class MirroredContext(RemoteChatContext):
         self.former: dict[str, ChatItem] = {}
         """Items of the connection before this one, by name, until they are here again."""
         self._present: dict[str, Wire] = {}
-        self._order: tuple[list[str], list[Wire]] = ([], [])
         self._present_at = -1
 
     def __repr__(self) -> str:
@@ -55,13 +54,7 @@ class MirroredContext(RemoteChatContext):
         version = self.mirror.version
         if self._present_at != version:
             self._present_at, self._present = version, self._by_name()
-            self._order = list(self._present), list(self._present.values())
         return self._present
-
-    def order(self) -> tuple[list[str], list[Wire]]:
-        """The same as two lists: names, and items. Not to be changed."""
-        self.present()
-        return self._order
 
     def _by_name(self) -> dict[str, Wire]:
         items: dict[str, Wire] = {wire["id"]: wire for wire in self.mirror.items}

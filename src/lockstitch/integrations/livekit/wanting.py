@@ -12,7 +12,7 @@ from lockstitch.dialects.base import Wire
 from lockstitch.integrations.livekit import inferring
 from lockstitch.integrations.livekit.contexts import SeenContext
 from lockstitch.integrations.livekit.holding import Holdings
-from lockstitch.integrations.livekit.reading import OWN, Reader, Reading
+from lockstitch.integrations.livekit.reading import Reader, Reading
 from lockstitch.integrations.livekit.translating import (
     Said,
     alike,
@@ -92,20 +92,19 @@ def planned(
 
     What is LiveKit's own business (instructions, handoffs, settings) is no part of it. Both ends
     that are known to say what the provider's say are not looked at again."""
-    there, (remote, wires) = view.present(), view.order()
-    agreed = wanted.reader.agreed(wanted.readings)
-    shared = [one for one in agreed if one is not OWN]
-    first, end = ends_in_common(shared, wires)
-    stop, last = len(shared) - end, len(wires) - end
+    there = view.present()
+    remote, wires = list(there), list(there.values())
+    readings = [one for one in wanted.readings if not one.own]
+    first, end = ends_in_common([one.agrees for one in readings], wires)
+    stop, last = len(readings) - end, len(wires) - end
     between = set(remote[first:last])
     target: dict[str, Wire] = {}
-    for at in _places(agreed, len(shared))[first:stop]:
-        one = wanted.readings[at]
+    for one in readings[first:stop]:
         name = one.name
         if name in between:
             wire = there[name]
             if one.agrees is wire or one.silent or same(one.item, wire):
-                one.agrees = agreed[at] = target[name] = wire
+                one.agrees = target[name] = wire
             else:
                 target[name] = _wire(one, wire, wanted, view, changed)
         elif name not in there and not _is_place(one, wanted) and name not in view.gone:
@@ -120,13 +119,6 @@ def planned(
         whole = [target[name] if name in target else there[name] for name in order]
     mirror = view.mirror
     return mirror.plan(whole, base=mirror.snapshot(), new_id=new_id)
-
-
-def _places(agreed: list[Wire | None], many: int) -> Sequence[int]:
-    """Where they stand that the provider can have; so many are they."""
-    if many == len(agreed):
-        return range(many)
-    return [at for at, one in enumerate(agreed) if one is not OWN]
 
 
 def _in_place(

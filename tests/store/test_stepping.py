@@ -27,7 +27,7 @@ def test_records_that_do_not_are_named(after, seqs):
 def test_a_refusal_says_what_is_there_and_what_to_do():
     said = str(out_of_step("memory:", "a", length=3, after=2, count=1))
     assert "'a' in memory: has 3 records" in said
-    assert "append behind it" in said
+    assert "append after that" in said
 
 
 @pytest.mark.parametrize(

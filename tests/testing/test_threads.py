@@ -1,6 +1,7 @@
 """An emulator in a thread, for clients of every kind."""
 
 import threading
+import urllib.request
 
 import pytest
 from openai import BadRequestError, OpenAI
@@ -28,10 +29,40 @@ def test_a_test_can_say_what_it_expected(emulator):
     emulator.expect(violations=0, requests={"POST /v1/responses": 1})
     with pytest.raises(BadRequestError):
         client.responses.create(model="m", input="x", previous_response_id="resp_gone")
-    with pytest.raises(NotAsExpected, match="1 requests broke a rule, expected 0: anchor-not"):
+    with pytest.raises(NotAsExpected, match="Expected 0 violations, got 1: anchor-not-found"):
         emulator.expect(violations=0)
     assert emulator.violations() == {"anchor-not-found": 1}
     assert [body["input"] for body in emulator.requests("POST /v1/responses")] == ["x", "x"]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {},
+        {"violations": 0},
+        {"violations": {}},
+        {"faults_struck": True},
+        {"turns_used": True},
+        {"requests": {"POST /v1/responses": 0}},
+    ],
+)
+def test_an_expectation_fails_if_no_request_came_at_all(emulator, expected):
+    with pytest.raises(NotAsExpected, match=r"No request reached the emulator.*pass requests=0"):
+        emulator.expect(**expected)
+
+
+def test_a_test_can_say_that_no_request_or_so_many_are_expected(emulator):
+    emulator.expect(requests=0, violations=0)
+    client_of(emulator).responses.create(model="m", input="x")
+    emulator.expect(requests=1)
+    with pytest.raises(NotAsExpected, match="Expected 0 requests, got 1: POST /v1/responses x1"):
+        emulator.expect(requests=0)
+
+
+def test_what_a_test_itself_asks_the_emulator_is_no_request(emulator):
+    urllib.request.urlopen(f"{emulator.url}/_emulator").close()
+    with pytest.raises(NotAsExpected, match=r"No request reached the emulator"):
+        emulator.expect(violations=0)
 
 
 def test_it_can_be_told_to_forget_and_to_begin_anew(emulator):

@@ -211,6 +211,9 @@ class Noted(Fact, frozen=True, kw_only=True, tag="noted"):
     note: bytes
 
 
+MODEL_NOTE: Final = "model"
+"""The kind of a note that names the model which is asked from here on, in UTF-8."""
+
 WITH_ITEM: Final = (ItemAdded, CallSettled, ItemCompleted)
 """The facts that hold a wire item."""
 

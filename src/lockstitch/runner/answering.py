@@ -12,9 +12,11 @@ from lockstitch.core.calls import Call
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.exchanges import Exchange, Standing
 from lockstitch.core.facts import (
+    MODEL_NOTE,
     AnchorLost,
     AnyFact,
     Ending,
+    Noted,
     RequestLost,
     RequestRejected,
     RequestSent,
@@ -59,14 +61,16 @@ class Answering:
         self._tell = tell
         self._take = take
         self._silence = silence_seconds
+        self._noted_model: bytes | None = None
 
     async def send(self, prepared: Sequence[AnyFact], request: Request) -> Ended:
         """Send it, and hear it to its end. Raises `UpstreamFailure`, with the ledger up to date."""
         ledger = self._journal.ledger
         seq = len(ledger) + len(prepared)
         try:
-            # One write for both: the request is on disk before its first byte leaves.
-            await self._journal.append(*prepared, RequestSent(request=seq))
+            # One write for all: the request is on disk before its first byte leaves.
+            sent = RequestSent(request=seq)
+            await self._journal.append(*prepared, sent, *self._model_note(request.model))
         except asyncio.CancelledError:
             unsent = RequestRejected(request=seq, reason="the turn was stopped before it was sent")
             await self._journal.append(unsent)
@@ -76,6 +80,18 @@ class Answering:
         except BaseException:
             await self._let_go(seq)
             raise
+
+    def _model_note(self, model: str) -> list[AnyFact]:
+        """A note of the model, if it is not the one that was asked before."""
+        note = model.encode(errors="replace")
+        if self._noted_model is None:
+            facts = reversed(self._journal.ledger.facts)
+            notes = (one.note for one in facts if isinstance(one, Noted) and one.kind == MODEL_NOTE)
+            self._noted_model = next(notes, None)
+        if note == self._noted_model:
+            return []
+        self._noted_model = note
+        return [Noted(kind=MODEL_NOTE, note=note)]
 
     async def _heard_or_found(self, seq: Seq, request: Request) -> Ended:
         try:

@@ -109,8 +109,11 @@ class Store(Protocol):
         cancelled is there whole, or not at all: the next append tells."""
         ...
 
-    def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
-        """The records of a conversation, in order; none where there is none of that name."""
+    def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Record]:
+        """The records of a conversation, in order; none where there is none of that name.
+        ``limit``: no more than so many, and no more are looked up."""
         ...
 
     async def find(self, name: Name) -> list[Found]:

@@ -16,8 +16,8 @@ import msgspec
 from lockstitch.core.records import Name, Record
 from lockstitch.store.bodies import is_large
 from lockstitch.store.contract import Claim, Found, Stats, Summary
-from lockstitch.store.errors import ConversationBusy, OutOfStep, StoreError
-from lockstitch.store.stepping import check_numbers, claim_lost, out_of_step
+from lockstitch.store.errors import OutOfStep, StoreError
+from lockstitch.store.stepping import check_numbers, claim_lost, conversation_busy, out_of_step
 
 SCHEMA = 1
 """There is nothing to migrate: what is in memory was written by this version."""
@@ -56,11 +56,12 @@ class MemoryStore:
                     return self._claimed(conversation, owner, seconds)
                 patience = patience_ends - loop.time()
                 if patience <= 0:
-                    raise ConversationBusy(
-                        f"Conversation {conversation!r} in {self.url} is held by"
-                        f" {kept.claim.owner} for {left:.1f} s more. Wait for it, or stop it.",
+                    raise conversation_busy(
+                        self.url,
+                        conversation,
                         owner=kept.claim.owner,
                         token=kept.claim.token,
+                        seconds_left=left,
                     )
                 try:
                     async with asyncio.timeout(min(left, patience)):
@@ -164,11 +165,13 @@ class MemoryStore:
 
     # Reading
 
-    async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Record]:
         self._check_open()
         kept = self._conversations.get(conversation)
         if kept is not None:
-            for record in kept.records[after:]:
+            for record in kept.records[after : None if limit is None else after + limit]:
                 self._check_open()
                 yield record
 

@@ -133,8 +133,10 @@ class Sealed:
         sealed = [self.seal.sealed(claim.conversation, one) for one in records]
         await self.inner.append(claim, after, sealed, release=release)
 
-    async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
-        async for record in self.inner.read(conversation, after=after):
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Record]:
+        async for record in self.inner.read(conversation, after=after, limit=limit):
             yield self.seal.opened(conversation, record, self.url)
 
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:

@@ -128,7 +128,9 @@ class EmulatorThread:
         return self._do(lambda: dict(self.emulator.record.broken))
 
     def expect(self, **expected: Any) -> None:
-        """Raise `NotAsExpected` unless the traffic was so (the fields of `Expected`)."""
+        """Raise `NotAsExpected` if the traffic differs from ``expected``, the fields of `Expected`.
+
+        It also raises if no request came at all, unless ``requests=0`` is given."""
         found = self._do(
             lambda: problems(Expected(**expected), self.emulator.world, self.emulator.script)
         )

@@ -7,7 +7,7 @@ from lockstitch.store.errors import ConversationBusy, StoreError
 from lockstitch.store.postgres.pool import Connection
 from lockstitch.store.postgres.queries import QUERIES
 from lockstitch.store.postgres.text import kept, key, original
-from lockstitch.store.stepping import claim_lost, out_of_step
+from lockstitch.store.stepping import claim_lost, conversation_busy, out_of_step
 
 
 async def claim(
@@ -19,16 +19,17 @@ async def claim(
     )
     if row is not None:
         return Claim(conversation, owner, row["token"], row["length"])
-    where = f"Conversation {conversation!r} in {url}"
     holder = await connection.fetchrow(QUERIES["holder"], key(conversation))
     if holder is None or holder["token"] is None:
-        raise ConversationBusy(f"{where} was held a moment ago. Try again.")
-    held_by = original(holder["owner"])
-    left = max(holder["seconds_left"], 0)
-    raise ConversationBusy(
-        f"{where} is held by {held_by} for {left:.1f} s more. Wait for it, or stop it.",
-        owner=held_by,
+        raise ConversationBusy(
+            f"Conversation {conversation!r} in {url} was held a moment ago. Try again."
+        )
+    raise conversation_busy(
+        url,
+        conversation,
+        owner=original(holder["owner"]),
         token=holder["token"],
+        seconds_left=max(holder["seconds_left"], 0),
     )
 
 

@@ -183,15 +183,20 @@ class PostgresStore:
                 QUERIES["drop_bodies"], row["id"], [old["digest"] for old in before]
             )
 
-    async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Record]:
         """As of the moment it begins; it ends early if the conversation is deleted meanwhile."""
         async with self._reading() as connection:
             extent = await connection.fetchrow(QUERIES["extent"], key(conversation))
-        while extent is not None and after < extent["length"]:
+        if extent is None:
+            return
+        end = extent["length"] if limit is None else min(extent["length"], after + limit)
+        while after < end:
             async with self._reading() as connection:
                 page = await connection.fetch(
                     QUERIES["records_page"],
-                    *(extent["id"], after, extent["length"], PAGE_RECORDS, PAGE_BYTES),
+                    *(extent["id"], after, end, PAGE_RECORDS, PAGE_BYTES),
                 )
             if not page:
                 return

@@ -24,6 +24,7 @@ from lockstitch.store.errors import ConversationBusy, StoreError
 from lockstitch.store.sqlite.checkpoints import Checkpoints
 from lockstitch.store.sqlite.opening import let_go, opened_for_writing, url_of
 from lockstitch.store.sqlite.reading import (
+    Extent,
     Readers,
     extent,
     found,
@@ -156,11 +157,15 @@ class SqliteStore:
     async def replace(self, conversation: str, records: Sequence[Record]) -> None:
         await self._do(lambda writing: writing.replace(conversation, records))
 
-    async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Record]:
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Record]:
         """As of the moment it begins; it ends early if the conversation is deleted meanwhile."""
         kept = await self._ask(partial(extent, conversation=conversation))
         if kept is None:
             return
+        if limit is not None:
+            kept = Extent(kept.id, min(kept.length, after + limit))
         while after < kept.length:
             page = await self._ask(partial(records_page, kept=kept, after=after))
             if not page:

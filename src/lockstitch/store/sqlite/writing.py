@@ -16,9 +16,9 @@ import msgspec
 from lockstitch.core.records import Name, Naming, Record
 from lockstitch.store.bodies import LARGE_BODY_BYTES, digest
 from lockstitch.store.contract import Claim
-from lockstitch.store.errors import ConversationBusy, OutOfStep
+from lockstitch.store.errors import OutOfStep
 from lockstitch.store.sqlite.queries import QUERIES
-from lockstitch.store.stepping import check_numbers, claim_lost, out_of_step
+from lockstitch.store.stepping import check_numbers, claim_lost, conversation_busy, out_of_step
 
 HEADS = 2_000
 """How many conversations are remembered between appends. About 1 MB; all are forgotten at once."""
@@ -129,11 +129,12 @@ class Writing:
             assert begun is not None, "nobody else writes in this transaction"
             return begun
         if head.until is not None and head.until > self._moment:
-            raise ConversationBusy(
-                f"Conversation {conversation!r} in {self._url} is held by {head.owner} for"
-                f" {head.until - self._moment:.1f} s more. Wait for it, or stop it.",
+            raise conversation_busy(
+                self._url,
+                conversation,
                 owner=head.owner or "",
                 token=head.token or 0,
+                seconds_left=head.until - self._moment,
             )
         head.token = token = self._execute(QUERIES["next_token"]).get
         head.owner = owner

@@ -379,7 +379,9 @@ class Faulty(MemoryStore):
         if self.claimed.get(claim.conversation) == claim.token:
             del self.claimed[claim.conversation]
 
-    async def read(self, conversation: str, *, after: int = 0) -> AsyncIterator[Any]:
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Any]:
         await self._called("read", conversation)
         async for record in super().read(conversation, after=after):
             yield record

@@ -366,7 +366,7 @@ def test_a_lost_anchor_behind_a_call_without_its_output_is_not_replayed():
             assert told["error"] == NOT_FOUND["error"]
         assert all("previous_response_id" in one.json for one in up.asked[1:])
 
-    served(work)
+    served(work, up_guard="report")
 
 
 def test_an_upstream_that_streams_to_who_asked_for_no_stream_is_heard_all_the_same():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import lockstitch
 from lockstitch.core.outcomes import Outcome
 from lockstitch.gateway.deciding.evidence import NOTHING, seen, wanted
@@ -87,16 +89,21 @@ def test_content_and_failure_are_kept():
     assert made.items[2]["content"][0] == result
 
 
-def test_an_output_that_denies_what_happened_is_replaced_by_what_happened():
+def test_an_output_that_denies_what_happened_is_corrected_where_the_history_is_repaired():
     known = seen([output("a", "booked")], keys=["a"])
-    history = [call("a"), output("a", "aborted", id="fco_1"), user()]
+    history = [call("a"), output("a", "aborted", id="fco_1"), user(), output("gone", "x")]
     made = guarded(history, mode=Guarding.MEND, evidence=known)
     assert made.items == [call("a"), output("a", "booked", id="fco_1"), user()]
-    words = Words("messages")
-    known = seen([words.output("a", "booked")], keys=["a"], dialect="messages")
+
+
+@pytest.mark.parametrize("dialect", ["responses", "messages"])
+def test_a_history_that_the_provider_accepts_is_not_changed_whatever_is_known(dialect):
+    words = Words(dialect)
+    known = seen([words.output("a", "booked")], keys=["a"], dialect=dialect)
     history = [words.user(), *words.calls("a"), words.output("a", "aborted")]
-    made = guarded(history, mode=Guarding.MEND, dialect="messages", evidence=known)
-    assert made.items == [words.user(), *words.calls("a"), words.output("a", "booked")]
+    made = guarded(history, mode=Guarding.MEND, dialect=dialect, evidence=known)
+    assert [finding.code for finding in made.findings] == ["LS012"]
+    assert made.items is None
 
 
 def test_an_output_of_another_family_is_not_put_behind_a_call():

@@ -46,7 +46,8 @@ def test_the_file_of_an_example_is_one_that_the_gateway_takes(tmp_path, name):
 
 def test_the_page_shows_a_file_that_the_gateway_takes(tmp_path):
     page = (FOLDER.parents[1] / "docs" / "gateway.md").read_text()
-    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    fences = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (text,) = [one for one in fences if "[server]" in one]
     config = configured(tmp_path, text)
     assert [upstream.name for upstream in config.upstreams] == ["openai", "local"]
 
@@ -89,11 +90,12 @@ def copied():
 def test_the_image_is_built_from_a_checkout_that_has_all_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    wanted = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    wanted = {"pyproject.toml", "README.md", *project["project"]["license-files"]}
     wanted |= {
         *wheel["packages"],
         *wheel["force-include"],
         project["tool"]["hatch"]["version"]["path"],
+        project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"],
     }
     for name in wanted:
         assert any(Path(name).is_relative_to(one) for one in copied()), name

@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.gateway.headers import KEYS, REQUEST_ID, to_client, to_upstream
+from lockstitch.gateway.headers import (
+    KEYS,
+    LONGEST_REPAIRED_CHARACTERS,
+    REPAIRED,
+    REQUEST_ID,
+    repaired_value,
+    to_client,
+    to_upstream,
+)
 from lockstitch.gateway.lines import Asking
 from lockstitch.gateway.wire.heads import HOP_BY_HOP, base_of, request_head, written
 from tests.generated import examples
@@ -101,18 +109,39 @@ def test_what_is_about_one_connection_goes_nowhere():
         "accept-encoding",
         "content-length",
     ]
-    assert [name for name, _ in to_client(given_, "req_1")] in (
+    assert [name for name, _ in to_client(given_, [(REQUEST_ID, "req_1")])] in (
         ["x-a", REQUEST_ID],
         [REQUEST_ID],
     )
 
 
 def test_a_client_is_told_the_request_id_once():
-    found = to_client([("Lockstitch-Request-Id", "spoofed"), ("x", "1"), ("x", "2")], "req_1")
+    found = to_client(
+        [("Lockstitch-Request-Id", "spoofed"), ("x", "1"), ("x", "2")], [(REQUEST_ID, "req_1")]
+    )
     assert found == [("x", "1"), ("x", "2"), (REQUEST_ID, "req_1")]
 
 
 def test_answers_keep_headers_that_come_twice():
-    found = to_client([("set-cookie", "a=1"), ("set-cookie", "b=2"), ("server", "x")], "req_1")
+    found = to_client(
+        [("set-cookie", "a=1"), ("set-cookie", "b=2"), ("server", "x")], [(REQUEST_ID, "req_1")]
+    )
     assert found[:2] == [("set-cookie", "a=1"), ("set-cookie", "b=2")]
     assert written(found, without=frozenset())
+
+
+def test_an_upstream_cannot_claim_a_repair_of_the_gateway():
+    assert to_client([("X-Lockstitch-Repaired", "LS001 a")], []) == []
+    assert to_client([], [(REPAIRED, "LS001 a")]) == [(REPAIRED, "LS001 a")]
+
+
+def test_repairs_are_named_by_rule_and_call():
+    assert repaired_value([("LS001", "call_1"), ("LS002", None)]) == "LS001 call_1; LS002"
+
+
+def test_a_call_id_can_break_no_header_and_many_do_not_make_it_long():
+    value = repaired_value([("LS001", 'a\r\nset-cookie: x="1"; é\x00')])
+    assert value == 'LS001 a??set-cookie:?x="1"????'
+    many = repaired_value([("LS001", "c" * 500)] * 100)
+    assert len(many) <= LONGEST_REPAIRED_CHARACTERS + 20
+    assert many.endswith("and 91 more")

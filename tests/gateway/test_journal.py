@@ -167,11 +167,34 @@ def test_an_output_is_found_by_the_very_call_it_answers():
     async def work(exchanges, store):
         await keep(exchanges, "resp_1", [user()], [call("c", name="weather")])
         await keep(exchanges, "resp_2", [output("c", "rain")], [message()], base="resp_1")
-        found = await exchanges.outputs("t", {"c": call("c", name="weather")})
+        anchor = await exchanges.exchange("t", "resp_1")
+        found = await exchanges.outputs("t", {"c": call("c", name="weather")}, anchor)
         assert [json.loads(item) for item in found.values()] == [output("c", "rain")]
-        assert await exchanges.outputs("t", {"c": call("c", name="stocks")}) == {}
-        assert await exchanges.outputs("other", {"c": call("c", name="weather")}) == {}
-        assert await exchanges.outputs("t", {"d": call("d")}) == {}
+        assert await exchanges.outputs("t", {"c": call("c", name="stocks")}, anchor) == {}
+        assert await exchanges.outputs("other", {"c": call("c", name="weather")}, anchor) == {}
+        assert await exchanges.outputs("t", {"d": call("d")}, anchor) == {}
+
+    exchanges_do(work)
+
+
+def test_an_output_of_another_chain_is_no_evidence_however_alike_the_calls_are():
+    async def work(exchanges, store):
+        for chain in ("a", "b"):
+            await keep(exchanges, f"{chain}_1", [user(chain)], [call("pay:0")])
+            await keep(exchanges, f"{chain}_2", [user("so?")], [message()], base=f"{chain}_1")
+        await keep(exchanges, "a_3", [output("pay:0", "a paid")], [message()], base="a_1")
+        sought = {"pay:0": call("pay:0")}
+        for anchor, expected in (
+            ("a_1", ["a paid"]),
+            ("a_2", ["a paid"]),
+            ("b_1", []),
+            ("b_2", []),
+        ):
+            found = await exchanges.outputs("t", sought, await exchanges.exchange("t", anchor))
+            assert [json.loads(item)["output"] for item in found.values()] == expected, anchor
+        await keep(exchanges, "b_3", [output("pay:0", "b paid")], [message()], base="b_1")
+        found = await exchanges.outputs("t", sought, await exchanges.exchange("t", "b_2"))
+        assert [json.loads(item)["output"] for item in found.values()] == ["b paid"]
 
     exchanges_do(work)
 
@@ -197,7 +220,8 @@ def test_no_name_of_a_tenant_is_the_beginning_of_anothers(pair):
         for name in ("c", f"{rest}/c", f"/{rest}/c", f"../{other}/c"):
             assert await exchanges.exchange(one, name) is None, name
         assert await exchanges.item(one, "msg_s") is None
-        assert await exchanges.outputs(one, {"k": call("k")}) == {}
+        anchor = await exchanges.exchange(other, "c")
+        assert await exchanges.outputs(one, {"k": call("k")}, anchor) == {}
         assert await exchanges.is_anothers(one, Name(Naming.ITEM, "msg_s"))
 
     exchanges_do(work)

@@ -144,6 +144,7 @@ EVERY = [
     refusals.cannot_continue(ValueError("no")),
     refusals.bad_key(),
     refusals.from_a_page(),
+    refusals.no_such_api(Api.MESSAGES),
     refusals.no_such_model("m"),
     refusals.too_many_requests(3),
     refusals.too_large(5),

@@ -9,6 +9,7 @@ import pytest
 
 from lockstitch.gateway.config.model import Limits
 from lockstitch.gateway.events import Heard, Splitter, peeked
+from lockstitch.gateway.headers import REQUEST_ID
 from lockstitch.gateway.showing.sinks import LaneSink, SseSink, UnseenSink
 from tests.gateway.building import encoded, message, run, sse, told_by, until
 from tests.gateway.wire.playing import Paused, app_serving
@@ -25,7 +26,9 @@ async def talking(address, request=b"GET / HTTP/1.1\r\nhost: x\r\nconnection: cl
 
 
 def sink_of(request, **more):
-    return SseSink(request, "req_1", Limits(**{"unread_seconds": 5.0, **more}))
+    return SseSink(
+        request, lambda: [(REQUEST_ID, "req_1")], Limits(**{"unread_seconds": 5.0, **more})
+    )
 
 
 @pytest.mark.parametrize("framed", [False, True])

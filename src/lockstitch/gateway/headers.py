@@ -5,7 +5,8 @@ everything else passes as it came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lockstitch.gateway.access.keys import in_subprotocol
@@ -17,11 +18,17 @@ KEYS: Final = frozenset({"authorization", "x-api-key", "api-key", "cookie"})
 OF_A_HANDSHAKE: Final = "sec-websocket-"
 
 REQUEST_ID: Final = "lockstitch-request-id"
+REPAIRED: Final = "x-lockstitch-repaired"
+"""What the guard repaired in the request: rule codes, each with its call id."""
+LONGEST_CALL_ID_CHARACTERS: Final = 100
+"""Providers give ids of up to 64 characters."""
+LONGEST_REPAIRED_CHARACTERS: Final = 1000
+"""Many servers and clients refuse response headers of more than 8 KB in all."""
 
 UNPACKED: Final = frozenset({"gzip", "deflate", "br", "zstd"})
 """What the server unpacks, or refuses. A body in any other coding is still packed."""
 
-_NOT_TO_CLIENTS: Final = HOP_BY_HOP | {"content-length", "date", "server", REQUEST_ID}
+_NOT_TO_CLIENTS: Final = HOP_BY_HOP | {"content-length", "date", "server", REQUEST_ID, REPAIRED}
 
 
 def to_upstream(
@@ -62,7 +69,23 @@ def has_key(headers: Headers) -> bool:
     return not KEYS.isdisjoint(name.lower() for name, _ in headers)
 
 
-def to_client(headers: Headers, request_id: str) -> Headers:
-    """What of an upstream's answer goes to the client."""
+def to_client(headers: Headers, own: Headers) -> Headers:
+    """The headers of an upstream's answer that go to the client, and the gateway's ``own``."""
     kept = [(name, value) for name, value in headers if name.lower() not in _NOT_TO_CLIENTS]
-    return [*kept, (REQUEST_ID, request_id)]
+    return [*kept, *own]
+
+
+def repaired_value(repairs: Sequence[tuple[str, str | None]]) -> str:
+    """The value of the header for these rule codes and call ids: `LS001 call_1; LS002 call_9`.
+    Call ids come from clients, so what cannot stand in a header is replaced."""
+    shown = []
+    length = 0
+    for n, (code, call) in enumerate(repairs):
+        key = re.sub(r"[^!-:<-~]", "?", call or "")[:LONGEST_CALL_ID_CHARACTERS]
+        text = f"{code} {key}".rstrip()
+        length += len(text) + 2
+        if length > LONGEST_REPAIRED_CHARACTERS:
+            shown.append(f"and {len(repairs) - n} more")
+            break
+        shown.append(text)
+    return "; ".join(shown)

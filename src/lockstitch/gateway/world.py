@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from lockstitch.core.findings import Finding
 from lockstitch.core.records import Name
 from lockstitch.gateway.access.keys import Keyring, presented
 from lockstitch.gateway.config.model import LOCAL_TENANT, Config, Guard, Key, Upstream
 from lockstitch.gateway.deciding import routing
 from lockstitch.gateway.deciding.asked import Api
-from lockstitch.gateway.deciding.guard import Guarding
+from lockstitch.gateway.deciding.guard import Guarded, Guarding
 from lockstitch.gateway.deciding.refusals import (
     RequestRefused,
+    no_such_api,
     no_such_model,
     too_many_requests,
 )
+from lockstitch.gateway.headers import REPAIRED, REQUEST_ID, repaired_value
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.journal import Exchanges
 from lockstitch.gateway.keeping.prefixes import Prefixes
@@ -29,6 +30,7 @@ from lockstitch.gateway.lines import Headers, LineFailure
 from lockstitch.gateway.running.shared_allowance import allowance_here
 from lockstitch.gateway.showing.runs import Runs
 from lockstitch.gateway.upstreams import Reached, Upstreams
+from lockstitch.gateway.watching import logs
 from lockstitch.gateway.watching.metrics import Metrics
 from lockstitch.store.contract import Store
 
@@ -50,6 +52,16 @@ class Caller(Struct, kw_only=True, eq=False):
     events: int = 0
     notes: list[str] = []
     """What was out of the ordinary, for the log."""
+    repairs: list[tuple[str, str | None]] = []
+    """What the guard repaired in the request: rule codes and call ids."""
+
+    @property
+    def own_headers(self) -> Headers:
+        """The headers that the gateway adds to the response."""
+        own = [(REQUEST_ID, self.request_id)]
+        if self.repairs:
+            own.append((REPAIRED, repaired_value(self.repairs)))
+        return own
 
     def again(self, number: int) -> Caller:
         """The same, for one of many requests on one connection."""
@@ -213,15 +225,35 @@ class World:
             home=home,
             bound=bound,
         )
+        if not names and not any(api.dialect in one.told.apis for one in known.values()):
+            raise RequestRefused(no_such_api(api))
         if not names:
             raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
         return {name: known[name] for name in names}
 
-    def note_findings(self, caller: Caller, mode: Guarding, findings: Iterable[Finding]) -> None:
-        """What the guard has found in a request is counted, and in the log."""
-        for finding in findings:
+    def note_findings(
+        self, caller: Caller, mode: Guarding, found: Guarded, model: str | None
+    ) -> None:
+        """Count and log what the guard found in a request. A repair is one warning in the log and
+        a part of the response's header."""
+        for finding in found.findings:
             self.metrics.guarded.labels(finding.code, mode.value).inc()
             caller.note(f"guard {mode.value}: {finding.code} {finding.key or ''}".rstrip())
+        if found.items is None:
+            return
+        for finding in found.findings:
+            repair = (finding.code, finding.key)
+            if repair in caller.repairs:
+                continue  # the guard of another upstream said so before
+            caller.repairs.append(repair)
+            self.metrics.repairs.labels(finding.code).inc()
+            logs.careful(
+                "repaired",
+                rule=finding.code,
+                call=finding.key or "",
+                model=model or "",
+                request_id=caller.request_id,
+            )
 
     async def is_anothers(self, caller: Caller, name: Name) -> bool:
         """Does it belong to another key? An upstream would not ask. Without keys, all that an

@@ -30,10 +30,83 @@ def test_the_upstream_is_that_of_the_environment():
     config = load(Options(), HOME | {"OPENAI_API_KEY": SECRET})
     assert not config.emulator
     assert config.upstreams == (
-        Upstream(name="default", url="https://api.openai.com/v1", key=Secret(SECRET)),
+        Upstream(
+            name="default",
+            url="https://api.openai.com/v1",
+            key=Secret(SECRET),
+            apis=("responses", "chat"),
+        ),
     )
     config = load(Options(), HOME | {"OPENAI_BASE_URL": "http://gpu:8000/v1/"})
     assert config.upstreams == (Upstream(name="default", url="http://gpu:8000/v1"),)
+
+
+ANTHROPIC = Upstream(
+    name="anthropic",
+    url="https://api.anthropic.com/v1",
+    key=Secret(SECRET),
+    apis=("messages",),
+)
+
+
+def test_anthropic_is_an_upstream_if_its_key_is_set():
+    config = load(Options(), HOME | {"ANTHROPIC_API_KEY": SECRET})
+    assert not config.emulator
+    assert config.upstreams == (ANTHROPIC,)
+    config = load(Options(), HOME | {"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": "sk-other"})
+    assert [one.apis for one in config.upstreams] == [("responses", "chat"), ("messages",)]
+    config = load(Options(upstream="http://gpu:8000/v1"), HOME | {"ANTHROPIC_API_KEY": SECRET})
+    assert [one.apis for one in config.upstreams] == [("responses", "chat"), ("messages",)]
+
+
+@pytest.mark.parametrize("url", ["http://gpu:9000", "http://gpu:9000/", "http://gpu:9000/v1"])
+def test_anthropics_base_url_is_that_of_its_clients(url):
+    variables = {"ANTHROPIC_API_KEY": SECRET, "ANTHROPIC_BASE_URL": url}
+    (upstream,) = load(Options(), HOME | variables).upstreams
+    assert upstream.url == "http://gpu:9000/v1"
+
+
+def test_upstreams_of_the_file_are_all_there_are(tmp_path):
+    text = '[[upstreams]]\nname = "a"\nurl = "http://h/v1"\n'
+    (file := tmp_path / "gateway.toml").write_text(text)
+    config = load(Options(config=str(file)), HOME | {"ANTHROPIC_API_KEY": SECRET})
+    assert [one.name for one in config.upstreams] == ["a"]
+
+
+def test_a_known_provider_has_only_its_own_apis_unless_the_file_says_otherwise(tmp_path):
+    text = (
+        '[[upstreams]]\nname = "a"\nurl = "https://api.openai.com/v1"\n'
+        '[[upstreams]]\nname = "b"\nurl = "https://api.anthropic.com/v1"\n'
+        '[[upstreams]]\nname = "c"\nurl = "https://api.openai.com/v1"\napis = ["messages"]\n'
+        '[[upstreams]]\nname = "d"\nurl = "http://gpu/v1"\n'
+    )
+    (file := tmp_path / "gateway.toml").write_text(text)
+    config = load(Options(config=str(file)), HOME)
+    assert [one.apis for one in config.upstreams] == [
+        ("responses", "chat"),
+        ("messages",),
+        ("messages",),
+        ("responses", "chat", "messages"),
+    ]
+
+
+@pytest.mark.parametrize("guard", ["mend", "report", "refuse", "off"])
+def test_the_guard_of_the_command_line_is_that_of_every_upstream_and_key(tmp_path, guard):
+    assert load(Options(), HOME | {"OPENAI_API_KEY": SECRET}).upstreams[0].guard == "mend"
+    text = (
+        'guard = "refuse"\n'
+        '[[upstreams]]\nname = "a"\nurl = "http://h/v1"\n'
+        '[[upstreams]]\nname = "b"\nurl = "http://h/v1"\nguard = "off"\n'
+        f'[[keys]]\nname = "anna"\nhash = "sha256:{"0" * 64}"\nguard = "report"\n'
+    )
+    (file := tmp_path / "gateway.toml").write_text(text)
+    config = load(Options(config=str(file)), HOME)
+    assert [one.guard for one in config.upstreams] == ["refuse", "off"]
+    assert config.keys[0].guard == "report"
+    config = load(Options(config=str(file), guard=guard), HOME)
+    assert [one.guard for one in config.upstreams] == [guard, guard]
+    assert config.keys[0].guard is None
+    assert load(Options(guard=guard), HOME).with_emulator("http://h/v1").upstreams[0].guard == guard
 
 
 def test_options_win(tmp_path):
@@ -117,7 +190,7 @@ def test_workers_do_not_share_memory(tmp_path):
     [
         (Options(upstream="gpu"), HOME, "--upstream must begin with http:// or https://"),
         (Options(), HOME | {"OPENAI_BASE_URL": "x"}, "OPENAI_BASE_URL must begin with http://"),
-        (Options(), HOME | {"OPENAI_API_KEY": f"{SECRET} x"}, "OPENAI_API_KEY holds no key"),
+        (Options(), HOME | {"OPENAI_API_KEY": f"{SECRET} x"}, "OPENAI_API_KEY is not a key"),
         (Options(workers=0), HOME, "--workers must be from 1 to 256."),
         (Options(upstream=f"http://a:{SECRET}@h"), HOME, "must not have a user or a password"),
     ],

@@ -110,7 +110,12 @@ open = true
             unattended_seconds=8,
         ),
         upstreams=(
-            Upstream(name="openai", url="https://api.openai.com/v1", key=Secret(SECRET)),
+            Upstream(
+                name="openai",
+                url="https://api.openai.com/v1",
+                key=Secret(SECRET),
+                apis=("responses", "chat"),
+            ),
             Upstream(
                 name="vllm",
                 url="http://gpu:8000",
@@ -176,8 +181,8 @@ upstreams = ["opnai"]
     assert (
         refused(tmp_path, text)
         == """\
-gateway.toml:1: stroe: is not known. Did you mean store? Known are: keys, limits, log, metrics, \
-realtime, server, store, unknown_chains, upstreams.
+gateway.toml:1: stroe: is not known. Did you mean store? Known are: guard, keys, limits, log, \
+metrics, realtime, server, store, unknown_chains, upstreams.
 gateway.toml:3: server.port: must be from 0 to 65535, not 99999.
 gateway.toml:4: server.tls_key: needs tls_certificate beside it: TLS takes a certificate and its \
 key.
@@ -188,7 +193,7 @@ https://api.openai.com/v1
 gateway.toml:13: upstreams[0].gaurd: is not known. Did you mean guard? Known are: apis, \
 connect_seconds, guard, headers, key_env, key_file, models, name, retries, silence_seconds, state, \
 transport, url.
-gateway.toml:14: upstreams[0].guard: must be "off", "report", "mend" or "refuse", not this text. \
+gateway.toml:14: upstreams[0].guard: must be "mend", "report", "refuse" or "off", not this text. \
 Did you mean 'mend'?
 gateway.toml:15: upstreams[0].key: a key does not belong in this file: such files are copied, \
 backed up and shared. Put it into an environment variable and name that (key_env), or into a file \

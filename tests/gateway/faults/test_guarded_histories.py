@@ -14,6 +14,12 @@ from tests.gateway.faults.serving import TRANSPORTS, providers
 each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
+def heard():
+    """What a client keeps of the first answer."""
+    content = [{"type": "output_text", "text": f"Heard: {WORD}"}]
+    return {"type": "message", "role": "assistant", "content": content}
+
+
 def called(key):
     return {"type": "function_call", "call_id": key, "name": "wind", "arguments": "{}"}
 
@@ -102,7 +108,7 @@ def test_an_open_call_gets_the_output_that_was_seen_on_a_sibling_branch(transpor
         await play.begin("full")
         said = play.looked.response["output"]
         await play.said(*OUTPUTS)
-        history = [user(WORD), user(ASK), *said, output(KEYS[0]), user("Well?")]
+        history = [user(WORD), heard(), user(ASK), *said, output(KEYS[0]), user("Well?")]
         answer = await play.ask(*history)
         assert answer.said == "completed", answer
         given = {
@@ -112,6 +118,27 @@ def test_an_open_call_gets_the_output_that_was_seen_on_a_sibling_branch(transpor
         }
         assert given == {key: f"{key} is fair" for key in KEYS}
         assert provider.broken() == {}
+
+    played(transport, "mend", work)
+
+
+@each_transport
+def test_an_output_of_a_chain_that_the_history_does_not_prove_is_not_used(transport):
+    """The same call id, name and arguments, in a history that the journal does not know."""
+
+    async def work(play, provider):
+        await play.begin("full")
+        said = play.looked.response["output"]
+        await play.said(*OUTPUTS)
+        answer = await play.ask(user("Another story."), *said, output(KEYS[0]), user("Well?"))
+        assert answer.said == "completed", answer
+        given = {
+            item["call_id"]: item["output"]
+            for item in play.context(answer.id)
+            if item["type"] == "function_call_output"
+        }
+        assert given[KEYS[0]] == f"{KEYS[0]} is fair"
+        assert given[KEYS[1]].startswith("[lockstitch] Outcome unknown.")
 
     played(transport, "mend", work)
 

@@ -10,20 +10,21 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
 from lockstitch.gateway.config.errors import ConfigError, Problem
 from lockstitch.gateway.config.line_numbers import line_numbers
-from lockstitch.gateway.config.model import Config, Server, Upstream, is_loopback
+from lockstitch.gateway.config.model import Config, Guard, Server, Upstream, apis_of, is_loopback
 from lockstitch.gateway.config.reading import MOST_WORKERS, Reading, wrong_with_url
 from lockstitch.gateway.config.secrets import Secret
 from lockstitch.gateway.config.tables import Problems
 from lockstitch.store.data_folder import data_folder
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
 """Where OPENAI_API_KEY is for, if OPENAI_BASE_URL does not say otherwise."""
 
 STORE_FILE: Final = "gateway.db"
@@ -38,6 +39,7 @@ class Options(Struct, frozen=True, kw_only=True):
     store: str | None = None
     config: str | None = None
     workers: int | None = None
+    guard: str | None = None
 
 
 def load(
@@ -58,6 +60,8 @@ def load(
         store=options.store or config.store,
         file=options.config,
     )
+    if options.guard is not None:
+        config = _with_guard(config, options.guard, problems)
     config = _with_upstream(config, options, environment, problems)
     check_whole(config, problems)
     if not again:
@@ -111,8 +115,8 @@ def check_whole(config: Config, problems: Problems) -> None:
         if _is_itself(upstream.url, config):
             problems.add(
                 ("upstreams", number, "url"),
-                f"{upstream.url} is this gateway itself. Where did it come from? OPENAI_BASE_URL is"
-                " for clients: unset it where the gateway is started, or name the upstream.",
+                f"{upstream.url} is this gateway itself. OPENAI_BASE_URL and ANTHROPIC_BASE_URL"
+                " are for clients: unset them where you start the gateway, or name the upstream.",
             )
 
 
@@ -136,29 +140,65 @@ def _server(config: Config, options: Options, problems: Problems) -> Server:
     return structs.replace(config.server, **given)
 
 
+def _with_guard(config: Config, guard: str, problems: Problems) -> Config:
+    if guard not in get_args(Guard):
+        words = ", ".join(get_args(Guard))
+        problems.add((), f"--guard must be one of: {words}.")
+        return config
+    return config.with_guard(cast("Guard", guard))
+
+
 def _with_upstream(
     config: Config, options: Options, environment: Mapping[str, str], problems: Problems
 ) -> Config:
-    """Where the file names none: that of the options, or of the environment, or an emulator."""
+    """Where the file names none: those of the options and the environment, or an emulator."""
     if config.upstreams:
         if options.upstream is not None:
             problems.add((), "--upstream and upstreams in the file: keep one of them.")
         return config
-    key = environment.get("OPENAI_API_KEY", "").strip()
+    key = _key(environment, "OPENAI_API_KEY", problems)
     url = options.upstream or environment.get("OPENAI_BASE_URL", "").strip()
+    anthropic = _anthropic(config, environment, problems)
     if not key and not url:
+        if anthropic is not None:
+            return structs.replace(config, upstreams=(anthropic,))
         return structs.replace(config, emulator=True)
     wrong = wrong_with_url(url) if url else None
     if wrong:
         source = "--upstream" if options.upstream else "OPENAI_BASE_URL"
         problems.add((), f"{source} {wrong}")
         return config
+    url = (url or OPENAI_URL).rstrip("/")
+    apis = apis_of(url)
+    if anthropic is not None:
+        apis = tuple(api for api in apis if api not in anthropic.apis)
+    openai = Upstream(name="default", url=url, key=key, guard=config.guard, apis=apis)
+    both = (openai, anthropic) if anthropic is not None and apis else (openai,)
+    return structs.replace(config, upstreams=both)
+
+
+def _anthropic(
+    config: Config, environment: Mapping[str, str], problems: Problems
+) -> Upstream | None:
+    """Anthropic as an upstream, if the environment has its key."""
+    key = _key(environment, "ANTHROPIC_API_KEY", problems)
+    if key is None:
+        return None
+    url = environment.get("ANTHROPIC_BASE_URL", "").strip() or ANTHROPIC_URL
+    wrong = wrong_with_url(url)
+    if wrong:
+        problems.add((), f"ANTHROPIC_BASE_URL {wrong}")
+        return None
+    # Anthropic's clients add /v1 themselves; an upstream has it in its address.
+    url = url.rstrip("/").removesuffix("/v1") + "/v1"
+    return Upstream(name="anthropic", url=url, key=key, guard=config.guard, apis=("messages",))
+
+
+def _key(environment: Mapping[str, str], name: str, problems: Problems) -> Secret | None:
+    key = environment.get(name, "").strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
-        problems.add((), "OPENAI_API_KEY holds no key: there are blanks or controls in it.")
-    upstream = Upstream(
-        name="default", url=(url or OPENAI_URL).rstrip("/"), key=Secret(key) if key else None
-    )
-    return structs.replace(config, upstreams=(upstream,))
+        problems.add((), f"{name} is not a key: it contains spaces or control characters.")
+    return Secret(key) if key else None
 
 
 def _text(path: str) -> str:

@@ -16,7 +16,7 @@ from lockstitch.store.urls import passwords_in
 
 State: TypeAlias = Literal["upstream", "gateway"]
 Transport: TypeAlias = Literal["http", "websocket", "both"]
-Guard: TypeAlias = Literal["off", "report", "mend", "refuse"]
+Guard: TypeAlias = Literal["mend", "report", "refuse", "off"]
 Api: TypeAlias = Literal["responses", "chat", "messages"]
 UnknownChains: TypeAlias = Literal["pass", "refuse"]
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -30,6 +30,9 @@ LOCAL_TENANT: Final = "local"
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8770
+
+DEFAULT_GUARD: Final[Guard] = "mend"
+"""Repair requests that the provider would reject for their history; pass all others unchanged."""
 
 DRAIN_SECONDS: Final = 30.0
 """Kubernetes and systemd kill after 30 and 90 seconds; most answers are there before that."""
@@ -123,8 +126,9 @@ class Upstream(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ("*",)
     state: State = "upstream"
     transport: Transport = "both"
-    guard: Guard = "report"
+    guard: Guard = DEFAULT_GUARD
     apis: tuple[Api, ...] = APIS
+    """The APIs it has. See `apis_of` for the default."""
     retries: int = RETRIES
     connect_seconds: float = CONNECT_SECONDS
     silence_seconds: float | None = None
@@ -137,6 +141,22 @@ class Upstream(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Upstream {self.name} {self.url}>"
+
+
+APIS_OF_HOST: Final[dict[str, tuple[Api, ...]]] = {
+    "api.openai.com": ("responses", "chat"),
+    "api.anthropic.com": ("messages",),
+}
+"""Providers whose APIs are known. Any other server may have all of them."""
+
+
+def apis_of(url: str) -> tuple[Api, ...]:
+    """The APIs that an upstream at this address has, if its configuration does not say."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return APIS
+    return APIS_OF_HOST.get(host, APIS)
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -192,6 +212,8 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     upstreams: tuple[Upstream, ...] = ()
     keys: tuple[Key, ...] = ()
+    guard: Guard = DEFAULT_GUARD
+    """The guard of upstreams that have none of their own."""
     unknown_chains: UnknownChains = "pass"
     """What becomes of an anchor that the journal does not know."""
     realtime: RealtimeSettings = RealtimeSettings()
@@ -201,9 +223,18 @@ class Config(Struct, frozen=True, kw_only=True):
     """There is no upstream: an emulator is to be started as one (`with_emulator`)."""
     file: str | None = None
 
+    def with_guard(self, guard: Guard) -> Config:
+        """The same configuration with this guard for every upstream and every key."""
+        return structs.replace(
+            self,
+            guard=guard,
+            upstreams=tuple(structs.replace(one, guard=guard) for one in self.upstreams),
+            keys=tuple(structs.replace(one, guard=None) for one in self.keys),
+        )
+
     def with_emulator(self, url: str) -> Config:
         """The same with an emulator at ``url`` as its upstream. It takes any key, but wants one."""
-        upstream = Upstream(name="emulator", url=url, key=Secret("any"))
+        upstream = Upstream(name="emulator", url=url, key=Secret("any"), guard=self.guard)
         return structs.replace(self, upstreams=(upstream,))
 
     def secrets(self) -> tuple[str, ...]:

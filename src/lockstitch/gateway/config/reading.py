@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lockstitch.gateway.config.model import (
-    APIS,
+    DEFAULT_GUARD,
     Api,
     Config,
     DeletesInFlight,
@@ -29,6 +29,7 @@ from lockstitch.gateway.config.model import (
     Transport,
     UnknownChains,
     Upstream,
+    apis_of,
 )
 from lockstitch.gateway.config.secrets import Secret
 from lockstitch.gateway.config.tables import Problems, Table
@@ -79,10 +80,11 @@ class Reading:
     def config(self, document: Mapping[str, Any], *, default_store: str) -> Config:
         top = Table(document, (), self._problems)
         store = top.text("store", default_store, what="the URL of a store")
+        guard: Guard = top.choice("guard", DEFAULT_GUARD, Guard)
         unknown_chains = top.choice("unknown_chains", None, UnknownChains)
         server = self._server(top.table("server"))
         limits = _limits(top.table("limits"))
-        upstreams = tuple(self._upstream(table) for table in top.tables("upstreams"))
+        upstreams = tuple(self._upstream(table, guard) for table in top.tables("upstreams"))
         names = {upstream.name for upstream in upstreams}
         keys = tuple(_key(table, names) for table in top.tables("keys"))
         realtime = _realtime(top.table("realtime"))
@@ -98,6 +100,7 @@ class Reading:
             limits=limits,
             upstreams=upstreams,
             keys=keys,
+            guard=guard,
             unknown_chains=unknown_chains or ("refuse" if keys else "pass"),
             realtime=realtime,
             log=log,
@@ -120,21 +123,22 @@ class Reading:
                 table.wrong(one, f"needs {other} beside it: TLS takes a certificate and its key.")
         return server
 
-    def _upstream(self, table: Table) -> Upstream:
+    def _upstream(self, table: Table, guard: Guard) -> Upstream:
         default = Upstream(name="", url="")
         written = table.text("key_file", None, what="a file")
         key_file = self._file(written)
+        name, url = _name(table), _url(table)
         upstream = Upstream(
-            name=_name(table),
-            url=_url(table),
+            name=name,
+            url=url,
             key=self._key(table, key_file, shown=_SHOWN_FILE.fullmatch(written or "") is not None),
             key_file=key_file,
             headers=_headers(table),
             models=table.texts("models", default.models, what='models, such as "gpt-*"'),
             state=table.choice("state", default.state, State),
             transport=table.choice("transport", default.transport, Transport),
-            guard=table.choice("guard", default.guard, Guard),
-            apis=table.choices("apis", APIS, Api),
+            guard=table.choice("guard", guard, Guard),
+            apis=table.choices("apis", apis_of(url), Api),
             retries=table.integer("retries", default.retries, least=0, most=MOST_RETRIES),
             connect_seconds=table.seconds("connect_seconds", default.connect_seconds),
             silence_seconds=table.seconds("silence_seconds", None),

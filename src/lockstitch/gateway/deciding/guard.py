@@ -52,7 +52,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
 UNTOUCHED: Final = Guarded()
 
 HARMLESS: Final = frozenset({rules.CONTRADICTED})
-"""What no provider refuses: mending makes it right, and nobody is turned away for it."""
+"""What no provider rejects. A request with nothing else wrong passes unchanged."""
 
 
 def guarded(
@@ -80,8 +80,9 @@ def guarded(
     if mode is Guarding.REFUSE:
         refused = tuple(finding for finding in findings if finding.rule not in HARMLESS)
         return Guarded(findings=findings, refused=refused)
-    # What nobody knows the beginning of goes on as it came: "nothing trimmed, nothing injected".
-    if mode is Guarding.REPORT or unknown:
+    # A delta whose beginning is unknown passes unchanged, and so does what a provider accepts.
+    accepted = all(finding.rule in HARMLESS for finding in findings)
+    if mode is Guarding.REPORT or unknown or accepted:
         return Guarded(findings=findings)
     return _mended(chosen, items, behind, found, evidence)
 

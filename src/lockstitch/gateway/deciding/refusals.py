@@ -204,6 +204,28 @@ def no_such_model(model: str | None, *, keyed: bool = True) -> Refusal:
     )
 
 
+_ADVICE: Final = {
+    Api.MESSAGES: (
+        "Anthropic Messages",
+        "set ANTHROPIC_API_KEY before you start `lockstitch serve`, or add to its configuration"
+        ' file: [[upstreams]] name = "anthropic", url = "https://api.anthropic.com/v1",'
+        ' key_env = "ANTHROPIC_API_KEY"',
+    ),
+    Api.CHAT: ("Chat Completions", "set OPENAI_API_KEY before you start `lockstitch serve`"),
+}
+
+
+def no_such_api(api: Api) -> Refusal:
+    """No upstream has this API."""
+    advice = "set OPENAI_API_KEY before you start `lockstitch serve`"
+    name, advice = _ADVICE.get(api, ("Responses", advice))
+    return Refusal(
+        status=404,
+        message=f"No upstream of this gateway has the {name} API. To add one, {advice}.",
+        code="api_not_found",
+    )
+
+
 def too_many_requests(retry_after: float, what: str = "requests") -> Refusal:
     return Refusal(
         status=429,

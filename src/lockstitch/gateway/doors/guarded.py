@@ -45,7 +45,7 @@ async def exchange(
 def _judged(world: World, caller: Caller, asked: Asked, mode: Guarding) -> bytes:
     """The body as this guard lets it go on. Raises `RequestRefused`."""
     result = guard.guarded(asked.items(), mode=mode, dialect=asked.api.dialect)
-    world.note_findings(caller, mode, result.findings)
+    world.note_findings(caller, mode, result, asked.model)
     if result.refused:
         raise RequestRefused(refusals.not_whole(result.refused, asked.api))
     if result.items is None:

@@ -53,7 +53,7 @@ class Reader:
             client = await ClientStream.begin(
                 request,
                 200,
-                to_client(EVENT_STREAM, caller.request_id),
+                to_client(EVENT_STREAM, caller.own_headers),
                 high_water=limits.unread_bytes,
                 low_water=limits.drained_bytes,
             )

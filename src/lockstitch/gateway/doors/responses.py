@@ -65,7 +65,7 @@ async def respond(
 async def _streamed(
     world: World, caller: Caller, request: web.BaseRequest, asked: Asked
 ) -> web.StreamResponse:
-    sink = SseSink(request, caller.request_id, world.config.limits)
+    sink = SseSink(request, lambda: caller.own_headers, world.config.limits)
     stream = Stream(sink, Log())
     answering = Answering(world, caller, asked, stream, _Ways(asked, target_of(request), sink))
     sink.when_lost = answering.left

@@ -127,37 +127,59 @@ class Exchanges:
             wanted = one.asked.base
         return path[::-1]
 
-    async def outputs(self, tenant: str, calls: Mapping[str, Wire]) -> dict[str, bytes]:
-        """For each of these calls: the output that was seen last, on any branch.
+    async def outputs(
+        self, tenant: str, calls: Mapping[str, Wire], anchor: Kept
+    ) -> dict[str, bytes]:
+        """For each of these calls: the output that was last sent for it on another branch of the
+        chain that ends in ``anchor``.
 
-        Some servers count their calls, so that an id alone says nothing: the call before the output
-        must be this very call."""
+        Call ids are no proof: some servers count their calls, so two chains can have the same id,
+        name and arguments. An output counts only if it was sent in answer to a response of this
+        very chain, and that response made the call."""
+        chain = await self._chain(tenant, anchor)
         found: dict[str, bytes] = {}
         for key, call in calls.items():
             wanted = likeness(call)
+            made_by = {
+                one.id
+                for one in chain
+                if any(
+                    _is_call(item, key) and likeness(decoded(item)) == wanted for item in one.said
+                )
+            }
+            if not made_by:
+                continue
             places = await self.store.find(Name(Naming.CALL, key))
             for place in places[:MOST_PLACES]:
                 if not place.conversation.startswith(_prefix(tenant)):
                     continue
                 response = unquote(place.conversation.rpartition("/")[2])
                 one = await self.exchange(tenant, response)
-                output = await self._output(tenant, one, key, wanted) if one is not None else None
+                base = await self._base_id(tenant, one) if one is not None else None
+                if one is None or base not in made_by:
+                    continue
+                output = next((item for item in reversed(one.items) if _is_output(item, key)), None)
                 if output is not None:
                     found[key] = output
                     break
         return found
 
-    async def _output(self, tenant: str, one: Kept, key: str, wanted: bytes) -> bytes | None:
-        """The output of this call that an exchange was asked with."""
-        output = next((item for item in reversed(one.items) if _is_output(item, key)), None)
-        if output is None:
+    async def _chain(self, tenant: str, anchor: Kept) -> list[Kept]:
+        """The exchanges up to this one, as far as the journal has them."""
+        chain = [anchor]
+        while len(chain) < LONGEST_CHAIN_EXCHANGES and chain[-1].asked.base is not None:
+            before = await self.exchange(tenant, chain[-1].asked.base)
+            if before is None:
+                break
+            chain.append(before)
+        return chain
+
+    async def _base_id(self, tenant: str, one: Kept) -> str | None:
+        """The id under which the response is stored that an exchange continued."""
+        if one.asked.base is None:
             return None
-        said = one.items
-        if one.asked.base is not None:
-            base = await self.exchange(tenant, one.asked.base)
-            said = [*(base.said if base is not None else ()), *said]
-        same = any(_is_call(item, key) and likeness(decoded(item)) == wanted for item in said)
-        return output if same else None
+        base = await self.exchange(tenant, one.asked.base)
+        return base.id if base is not None else None
 
     async def is_anothers(self, tenant: str, name: Name) -> bool:
         """Does another tenant have this, and not this one? An item is whose upstream said it, where
@@ -249,6 +271,11 @@ def _size(one: Kept) -> int:
 
 def _is_output(item: bytes, key: str) -> bool:
     return any(part.part is Part.OUTPUT and part.key == key for part in _parts(item))
+
+
+def _made(one: Kept, key: str, wanted: bytes) -> bool:
+    """Did this response make this very call?"""
+    return any(_is_call(item, key) and likeness(decoded(item)) == wanted for item in one.said)
 
 
 def _is_call(item: bytes, key: str) -> bool:

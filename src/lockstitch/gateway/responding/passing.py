@@ -123,7 +123,7 @@ class _Passing:
             client = await ClientStream.begin(
                 self._request,
                 status,
-                to_client(headers, self._caller.request_id),
+                to_client(headers, self._caller.own_headers),
                 high_water=self._limits.unread_bytes,
                 low_water=self._limits.drained_bytes,
             )
@@ -222,7 +222,7 @@ def told(caller: Caller, whole: Whole) -> web.Response:
     """An answer that is there whole."""
     response = web.Response(status=whole.status, body=whole.body)
     response.headers.popall("content-type", None)
-    for name, value in to_client(whole.headers, caller.request_id):
+    for name, value in to_client(whole.headers, caller.own_headers):
         response.headers.add(name, value)
     return response
 

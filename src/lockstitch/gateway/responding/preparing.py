@@ -100,7 +100,9 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
         said = held.raw_items
     waiting = open_calls(said) if said is not None else None
     new = without_repetitions(asked.items(), waiting or ())
-    body, items = await _guarded(world, caller, asked, first, waiting=waiting, new=new)
+    body, items = await _guarded(
+        world, caller, asked, first, anchor=before, waiting=waiting, new=new
+    )
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
         body = rebuilt(read(body, asked.api), previous_response_id=parent.id)
@@ -199,12 +201,14 @@ async def _guarded(
     asked: Asked,
     upstream: Reached,
     *,
+    anchor: Kept | None,
     waiting: Sequence[OpenCall] | None,
     new: Sequence[int],
 ) -> tuple[bytes, list[Wire]]:
-    """The body and items to send: as the client sent them, or as the guard mended them. ``waiting``
-    are the calls that wait right before them, where that is known; ``new`` are the places of those
-    that do not only repeat them."""
+    """The body and items to send: as the client sent them, or as the guard repaired them.
+    ``anchor`` is the stored response that they continue, and ``waiting`` the calls that are open
+    there, as far as that is known; ``new`` are the positions of the items that do not only repeat
+    them."""
     items = asked.items()
     mode = Guarding(caller.guard(upstream))
     if mode is Guarding.OFF:
@@ -214,8 +218,8 @@ async def _guarded(
     if mode is Guarding.MEND:
         keys = evidence.wanted(items, open_calls=behind)
         calls = _calls(keys, [*(decoded(one.item) for one in waiting or ()), *items])
-        if calls:
-            found = await world.exchanges.outputs(caller.tenant, calls)
+        if calls and anchor is not None:
+            found = await world.exchanges.outputs(caller.tenant, calls, anchor)
             seen = evidence.seen(map(decoded, found.values()), keys=keys)
     result = guard.guarded(
         [items[n] for n in new],
@@ -224,7 +228,7 @@ async def _guarded(
         open_calls=behind,
         evidence=seen,
     )
-    world.note_findings(caller, mode, result.findings)
+    world.note_findings(caller, mode, result, asked.model)
     if result.refused:
         raise RequestRefused(refusals.not_whole(result.refused, asked.api))
     if result.items is not None and result.origins is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,8 +16,9 @@ from lockstitch.gateway.running.reloading import CHECK_SECONDS, Reloading
 async def directed(
     reloading: Reloading | None, *, seconds: float = CHECK_SECONDS
 ) -> AsyncIterator[Orders]:
-    """Orders, for as long as this is open. SIGTERM and SIGINT: drain, and the second time stop.
-    SIGHUP, and a file that changed: reload."""
+    """Orders, for as long as this is open. SIGTERM and SIGINT: drain, and the second time stop. A
+    changed file: reload. SIGHUP: reload in a service, drain in a terminal, where it means that the
+    terminal was closed."""
     orders: Orders = asyncio.Queue()
     told = False
 
@@ -33,7 +35,7 @@ async def directed(
     loop = asyncio.get_running_loop()
     handled = {signal.SIGINT: end, signal.SIGTERM: end}
     if hasattr(signal, "SIGHUP"):
-        handled[signal.SIGHUP] = reload
+        handled[signal.SIGHUP] = end if has_terminal() else reload
     for number, handler in handled.items():
         with suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, handler)
@@ -48,3 +50,12 @@ async def directed(
         for number in handled:
             with suppress(NotImplementedError):
                 loop.remove_signal_handler(number)
+
+
+def has_terminal() -> bool:
+    """Does this process have a controlling terminal?"""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

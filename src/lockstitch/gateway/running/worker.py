@@ -28,6 +28,8 @@ def main() -> int:
     """Serve until the parent says otherwise, or is gone."""
     # Ctrl-C in a terminal is for the parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):  # a closed terminal signals every process: the supervisor decides
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         return run(_work())
     except LockstitchError as problem:

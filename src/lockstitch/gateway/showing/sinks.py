@@ -32,11 +32,11 @@ class SseSink:
     def __init__(
         self,
         request: web.BaseRequest,
-        request_id: str,
+        own_headers: Callable[[], Headers],
         limits: Limits,
     ) -> None:
         self._request = request
-        self._request_id = request_id
+        self._own_headers = own_headers
         self._limits = limits
         self.when_lost: Callable[[], None] = _nothing
         """Called once if the client goes away before the end."""
@@ -81,7 +81,7 @@ class SseSink:
             client = ClientStream.begun(
                 self._request,
                 status,
-                to_client(headers, self._request_id),
+                to_client(headers, self._own_headers()),
                 first,
                 high_water=self._limits.unread_bytes,
                 low_water=self._limits.drained_bytes,

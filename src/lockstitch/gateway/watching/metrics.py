@@ -75,6 +75,12 @@ class Metrics:
             ("rule", "guard"),
             registry=registry,
         )
+        self.repairs = Counter(
+            f"{PREFIX}repairs",
+            "Problems in histories that clients sent and that the guard repaired, by rule.",
+            ("rule",),
+            registry=registry,
+        )
         self.refused = Counter(
             f"{PREFIX}refused",
             "Requests that the gateway itself refused, by why.",

@@ -96,11 +96,19 @@ def test_expectations_that_came_true_are_200_and_others_are_409_with_reasons(emu
     status, said = ask(emulator, "POST", "/_emulator/assert", wrong)
     assert status == 409
     assert said["problems"] == [
-        "The rules broken are none, expected duplicate-item x1.",
-        "POST /v1/responses was asked 1 times, expected 2.",
-        "The fault `lock` never struck.",
-        "1 turns of the script were not used.",
+        "Expected POST /v1/responses x2, got x1.",
+        "Expected violations: duplicate-item x1; got: none.",
+        "The fault `lock` was never triggered.",
+        "Turns of the script that were not used: 1.",
     ]
+
+
+def test_an_expectation_without_any_request_is_409_unless_none_is_expected(emulator):
+    status, said = ask(emulator, "POST", "/_emulator/assert", {"violations": 0})
+    assert status == 409
+    assert "No request reached the emulator" in said["problems"][0]
+    none = {"requests": 0}
+    assert ask(emulator, "POST", "/_emulator/assert", none) == (200, {"ok": True})
 
 
 def test_a_virtual_clock_can_be_moved_and_the_real_one_not(emulator, make_emulator):

@@ -55,12 +55,11 @@ class Kind:
 
 _HOW = Setting(
     "close",
-    "how the connection ends: as if all were said, torn down, in the middle of a frame, "
-    "or in the middle of a character",
+    "how the connection ends: properly, with a reset, inside a frame, or inside a character",
     ("close", "reset", "half-frame", "half-character"),
 )
-_COMMIT = Setting("no", "whether the provider keeps the response all the same", ("no", "yes"))
-_SECONDS = Setting(LONGEST_STALL_SECONDS, "how long")
+_COMMIT = Setting("no", "whether the provider stores the response anyway", ("no", "yes"))
+_SECONDS = Setting(LONGEST_STALL_SECONDS, "length of the pause")
 
 FAULTS: Final = {
     kind.name: kind
@@ -68,18 +67,18 @@ FAULTS: Final = {
         Kind(
             "cut",
             "event",
-            "ends the connection; the response is lost unless commit=yes",
+            "drops the connection; the response is not stored unless commit=yes",
             {"how": _HOW, "commit": _COMMIT},
             ("before", FIRST),
         ),
         Kind(
             "close",
             "event",
-            "closes a WebSocket with a close code (1006: no close frame at all)",
+            "closes a WebSocket with a close code (1006: without a close frame)",
             {
                 "code": Setting(
                     "1011",
-                    "the close code",
+                    "close code",
                     ("1000", "1001", "1006", "1009", "1011", "1012"),
                 ),
                 "commit": _COMMIT,
@@ -89,17 +88,17 @@ FAULTS: Final = {
         Kind(
             "stall",
             "event",
-            "says nothing for a while, then goes on",
+            "pauses the stream, then continues",
             {"seconds": _SECONDS},
             ("before", FIRST),
         ),
         Kind(
             "drip",
             "event",
-            "sends everything from here on a few bytes at a time",
+            "sends the rest of the stream a few bytes at a time",
             {
-                "bytes": Setting(8, "the size of a piece"),
-                "seconds": Setting(0.01, "the wait between two pieces"),
+                "bytes": Setting(8, "bytes to send at a time"),
+                "seconds": Setting(0.01, "pause between two of them"),
             },
             ("before", FIRST),
         ),
@@ -107,8 +106,8 @@ FAULTS: Final = {
         Kind(
             "late",
             "event",
-            "sends the event after the ones that follow it",
-            {"by": Setting(1, "how many events overtake it")},
+            "sends the event after later ones",
+            {"by": Setting(1, "number of events that come before it")},
             ("at", "response.output_item.done"),
         ),
         Kind(
@@ -116,8 +115,8 @@ FAULTS: Final = {
             "event",
             "ends the response with response.failed",
             {
-                "code": Setting("server_error", "the error's code"),
-                "message": Setting("The model failed to generate a response.", "its message"),
+                "code": Setting("server_error", "error code"),
+                "message": Setting("The model failed to generate a response.", "error message"),
             },
             ("before", END),
         ),
@@ -127,7 +126,7 @@ FAULTS: Final = {
             "ends the response with response.incomplete",
             {
                 "reason": Setting(
-                    "max_output_tokens", "the reason given", ("max_output_tokens", "content_filter")
+                    "max_output_tokens", "reason", ("max_output_tokens", "content_filter")
                 )
             },
             ("before", END),
@@ -137,42 +136,50 @@ FAULTS: Final = {
             "event",
             "sends an `error` event and ends the stream",
             {
-                "code": Setting("server_error", "the error's code"),
-                "message": Setting("An error occurred while processing your request.", "its text"),
+                "code": Setting("server_error", "error code"),
+                "message": Setting(
+                    "An error occurred while processing your request.", "error message"
+                ),
             },
             ("before", END),
         ),
         Kind(
             "status",
             "request",
-            "answers with an HTTP error instead of doing anything",
+            "returns an HTTP error and does nothing else",
             {
                 "code": Setting(
                     "500",
-                    "the status",
+                    "HTTP status",
                     ("400", "401", "404", "409", "429", "500", "502", "503", "529"),
                 ),
-                "retry_after": Setting("", "for the Retry-After header; 429 says 1 if not said"),
+                "retry_after": Setting("", "value of the Retry-After header; default for 429: 1"),
             },
         ),
         Kind(
             "lose",
             "request",
-            "does all that was asked and keeps it, then ends the connection without a word",
+            "handles the request, stores the result, then drops the connection without an answer",
             {"how": _HOW},
         ),
         Kind(
             "forget",
             "request",
-            "forgets before it answers: the anchor named, the connection's cache, or everything",
-            {"what": Setting("anchor", "what is forgotten", ("anchor", "cache", "everything"))},
+            "forgets stored responses before it handles the request",
+            {
+                "what": Setting(
+                    "anchor",
+                    "what to forget: the previous response, the connection's cache, or everything",
+                    ("anchor", "cache", "everything"),
+                )
+            },
         ),
-        Kind("lock", "request", "answers that the conversation is locked"),
+        Kind("lock", "request", "returns the error that the conversation is locked"),
         Kind(
             "refuse-upgrade",
             "upgrade",
             "refuses the WebSocket handshake",
-            {"code": Setting("426", "the status", ("426", "500"))},
+            {"code": Setting("426", "HTTP status", ("426", "500"))},
         ),
     )
 }
@@ -187,17 +194,17 @@ FINISHING: Final = frozenset({"fail", "incomplete", "error"})
 
 # Settings that every fault has: which requests it strikes, and how often.
 COMMON: Final = {
-    "path": Setting("", "only requests whose path begins so"),
-    "request": Setting(0, "only the n-th such request (1 is the next)"),
+    "path": Setting("", "only requests whose path starts with this"),
+    "request": Setting(0, "only the nth such request from now"),
     "model": Setting("", "only requests for this model"),
-    "times": Setting("1", "how often it strikes before it is spent, or `always`"),
+    "times": Setting("1", "how often it is triggered, or `always`"),
 }
 # Settings of faults that strike on an event.
 POINTS: Final = {
-    "before": Setting("", "an event's name or sequence number, first-byte, or end"),
-    "after": Setting("", "an event's name or sequence number"),
-    "at": Setting("", "the same as before"),
-    "nth": Setting(1, "the n-th event of that name in the stream"),
+    "before": Setting("", "event name or sequence number, first-byte, or end"),
+    "after": Setting("", "event name or sequence number"),
+    "at": Setting("", "same as before="),
+    "nth": Setting(1, "the nth event of that name in the stream"),
 }
 
 
@@ -269,7 +276,7 @@ def parse(text: str) -> Fault:
     if kind is None:
         raise UnknownFault(
             f"There is no fault {name!r}. There are: {', '.join(FAULTS)}. "
-            "`lockstitch emulate --faults` tells what each does."
+            "`lockstitch emulate --faults` describes them."
         )
     known = kind.settings | COMMON | (POINTS if kind.strikes == "event" else {})
     given: dict[str, str | int | float] = {}

@@ -306,7 +306,7 @@ def test_a_whole_history_has_no_findings():
         ([output()], "LS002 output for call_a has no call"),
         (
             [output(), call()],
-            "LS003 output for call_a (get_weather) stands before its call (item 1)",
+            "LS003 output for call_a (get_weather) comes before its call (item 1)",
         ),
         (
             [call(), output(), output()],

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lockstitch.runner import Runner, tool
     from lockstitch.store import Journal, open_store
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BrokenPair",

@@ -23,7 +23,7 @@ from lockstitch import check
 from lockstitch.cli import app
 from lockstitch.cli.chat_lines import Lines
 from lockstitch.cli.chatting import Options, _how_to_go_on
-from lockstitch.cli.runner_commands import MODEL, ModeName
+from lockstitch.cli.runner_commands import MODEL, MODES
 from lockstitch.emulator import call
 from lockstitch.store.data_folder import data_folder
 from lockstitch.store.journal import kept_ledger
@@ -137,7 +137,7 @@ def test_what_is_in_memory_cannot_be_gone_on_with(chat):
 
 def test_a_password_is_not_in_the_command_that_goes_on():
     url = "postgresql://me:hunter2@host/chats"
-    said = _how_to_go_on(Options(model=MODEL, mode=ModeName.chain, store=url), "t")
+    said = _how_to_go_on(Options(model=MODEL, mode=MODES[0], store=url), "t")
     assert said == "To go on: lockstitch chat t --store URL"
 
 

@@ -6,11 +6,14 @@ import errno
 import gzip
 import json
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lockstitch.cli import checking
+from lockstitch.cli.settings import Rules
+from lockstitch.cli.targets import Target
 from lockstitch.sessions.formats import HEAD_BYTES
 from tests.cli.commands import lockstitch, program
 from tests.sessions.rollouts import assistant, call, ended, legacy, output, user
@@ -40,7 +43,7 @@ def test_a_finding_is_one_line_like_a_linter_prints_it(folder):
         "broken.jsonl:3: LS001 call_G1 (exec_command) has no output;"
         " it finished with exit code 0 (line 4)",
         "broken.jsonl:5: LS002 output for call_b has no call",
-        "Found 2 problems in 1 of 1 file (5 records). Mend with: lockstitch mend PATH",
+        "Found 2 problems in 1 of 1 file (5 records). Repair with: lockstitch mend PATH",
     ]
     assert err == ""
 
@@ -69,7 +72,9 @@ def test_a_folder_without_sessions_is_told_so(folder):
     (folder / "empty").mkdir()
     code, _, err = lockstitch("check", "empty")
     assert code == 2
-    assert err.startswith("lockstitch: empty: no session files found. In a folder, *.db, *.json, ")
+    assert err.startswith(
+        "lockstitch: empty: no session files found. In a folder, files named *.db"
+    )
     assert "*.jsonl" in err
 
 
@@ -105,7 +110,7 @@ def test_a_fault_of_our_own_in_one_file_does_not_hide_the_others(folder, monkeyp
     ran = lockstitch("check", folder)
     assert ran.code == 2
     assert "LS001" in ran.out
-    assert "whole.jsonl: a fault of its own, ZeroDivisionError: oops." in ran.err
+    assert "whole.jsonl: internal error: ZeroDivisionError: oops." in ran.err
 
 
 def test_links_to_folders_do_not_make_a_loop(folder):
@@ -157,7 +162,7 @@ def test_what_cannot_be_read_wins_over_what_was_found(folder):
     assert "broken.jsonl:3: LS001" in out
     assert "windows.jsonl: is UTF-16" in err
     assert out.splitlines()[-1].startswith("Found ")
-    assert " 1 file could not be read. Mend with: " in out
+    assert " 1 file could not be read. Repair with: " in out
 
 
 @pytest.mark.parametrize(
@@ -169,7 +174,7 @@ def test_an_empty_file_in_a_folder_is_told_and_is_no_error(folder, nothing):
     (folder / "deep" / "nothing.jsonl").write_bytes(nothing)
     code, out, err = lockstitch("check", "deep")
     assert (code, out) == (0, "All clean: 1 file, 5 records.\n")
-    assert err == "lockstitch: deep/nothing.jsonl: is empty, and was passed over.\n"
+    assert err == "lockstitch: deep/nothing.jsonl: skipped, the file is empty.\n"
     files = json.loads(lockstitch("check", "deep", "--output", "json").out)["files"]
     assert [file["path"] for file in files] == ["deep/er/whole.jsonl"]
 
@@ -187,7 +192,7 @@ def test_a_folder_of_empty_files_has_no_sessions(folder):
     (folder / "hollow" / "nothing.jsonl").touch()
     code, _, err = lockstitch("check", "hollow")
     assert code == 2
-    assert "hollow/nothing.jsonl: is empty" in err
+    assert "hollow/nothing.jsonl: skipped, the file is empty" in err
     assert "hollow: no session files found." in err
 
 
@@ -222,6 +227,33 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(folder):
 def test_a_progress_bar_is_for_terminals_only(folder, monkeypatch):
     monkeypatch.setattr(checking, "SHOW_PROGRESS_FILES", 1)
     assert lockstitch("check", ".").err == ""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_progress_bar_counts_bytes_so_that_one_large_file_moves(folder, monkeypatch, jobs):
+    monkeypatch.setattr(checking, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(checking, "SHOW_PROGRESS_BYTES", 1)
+    seen = []
+
+    @contextmanager
+    def progress(counter, size):
+        add = checking._add
+        monkeypatch.setattr(checking, "_add", lambda c, n: (add(c, n), seen.append(c.value)))
+        yield
+        seen.append(("end", counter.value, size))
+
+    monkeypatch.setattr(checking, "_progress", progress)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    (folder / "large.jsonl").write_bytes(WHOLE * 2000)
+    shutil.copy("large.jsonl", "second.jsonl")
+    options = checking.Options(jobs=jobs)
+    targets = [Target(folder / name, name, named=True) for name in ("large.jsonl", "second.jsonl")]
+    checking.check_targets(targets, options, Rules())
+    *steps, (_, counted, size) = seen
+    assert counted == size == 2 * len(WHOLE) * 2000
+    if jobs == 1:
+        assert len({step for step in steps if step < size / 2}) > 3
+        assert steps == sorted(steps)
 
 
 def test_the_captured_sessions_of_codex_give_what_their_names_say():

@@ -5,15 +5,20 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import runpy
 import sys
+from pathlib import Path
 
 import pytest
 
 import lockstitch as library
-from lockstitch.cli import app
+from lockstitch.cli import app, demonstrating
 from lockstitch.demo import address_reused, cases
 from lockstitch.demo.playing import Line, Played, Side, Stage
 from tests.cli.commands import lockstitch, program
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 WHOLE = "No tool output found for function call"
 
@@ -55,9 +60,9 @@ def test_lockstitch_meets_the_same_fault_and_its_conversation_is_whole(played, l
     assert said(side, "model")[-1] == cases.CASES[letter].script[-1]
 
 
-def test_in_case_a_a_result_stands_where_an_older_one_was(played):
+def test_in_case_a_a_result_reuses_a_freed_address(played):
     for side in (played["A"]["naive"], played["A"]["lockstitch"]):
-        assert "Rome's result is made where an older one was freed" in said(side, "fault")
+        assert "Rome's result reuses the address of a freed one" in said(side, "fault")
 
 
 def test_in_case_a_the_naive_loop_drops_an_output_for_its_address(played):
@@ -71,18 +76,18 @@ def test_in_case_b_the_two_way_diff_deletes_what_its_agent_has_not_heard_of(play
     assert side["error"] == "Tool call ID 'call_book' not found in conversation."
     assert side["violations"] == {"output-without-call": 1}
     done = said(side, "loop")
-    assert "not in the agent's context: deletes the call call_book" in done
-    assert done[-1] == "previous_item_id not found: an item is dropped from the copy"
+    assert "not in its own context: deletes call call_book" in done
+    assert done[-1] == "previous_item_id not found: loses an item"
 
 
 def test_in_case_b_the_session_keeps_the_call_and_what_the_user_said_meanwhile(played):
     side = played["B"]["lockstitch"]
     done = said(side, "loop")
     assert [one for one in done if "deletes" in one] == [
-        "in the agent's snapshot, and summarised: deletes what the user said",
-        "in the agent's snapshot, and summarised: deletes what the model said",
+        "summarised: deletes a user message",
+        "summarised: deletes a model message",
     ]
-    assert "not in the agent's snapshot: keeps the call call_book" in done
+    assert "newer than the snapshot: keeps call call_book" in done
     words = [item["content"][0].get("transcript") for item in side["history"] if "role" in item]
     assert "And hurry, please." in words
     assert "Hello, this is Ada." not in words  # that was summarised, as asked
@@ -96,7 +101,7 @@ def test_in_case_c_the_proxy_sends_an_output_without_its_call(played):
     side = played["C"]["naive"]
     assert side["error"].startswith("400 No tool call found for function call output")
     assert side["violations"] == {"output-without-call": 1}
-    assert said(side, "proxy") == ["the anchor is lost: the same input again, without it"]
+    assert said(side, "proxy") == ["retries without previous_response_id"]
 
 
 def test_in_case_d_the_first_process_is_killed_and_the_flight_is_booked_once(played):
@@ -131,8 +136,11 @@ def replaced(case, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"naive": address_reused.runner}, "It came through: this shows nothing."),
-        ({"lockstitch": address_reused.naive}, "Failed: this must not happen."),
+        (
+            {"naive": address_reused.runner},
+            "Unexpected: this did not fail, so the case shows nothing.",
+        ),
+        ({"lockstitch": address_reused.naive}, "Unexpected: Lockstitch failed here."),
     ],
 )
 def test_the_exit_code_is_1_if_a_case_does_not_go_as_it_must(monkeypatch, changes, said):
@@ -161,10 +169,10 @@ def test_a_side_that_the_fault_never_struck_shows_nothing():
 def test_without_a_terminal_the_sides_come_one_after_the_other():
     ran = lockstitch("demo", "A")
     assert ran.code == 0
-    assert ran.out.startswith("Case A: A re-used address\n")
-    naive, runner = ran.out.split("  The Runner\n")
+    assert ran.out.startswith("Case A: A reused memory address\n")
+    naive, runner = ran.out.split("  With Lockstitch: the Runner\n")
     assert f"    provider 400 {WHOLE} call_rome.\n" in naive
-    assert "    model    Rome is the warmest, with 24 degrees.\n    Held: every call" in runner
+    assert "    model    Rome is the warmest, with 24 degrees.\n    OK: every call" in runner
     assert "\x1b" not in ran.out
 
 
@@ -179,25 +187,39 @@ def test_on_a_terminal_the_sides_stand_side_by_side(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stdout", terminal)
     assert app.run(["demo", "A"]) == 0
-    (titles,) = [line for line in terminal.getvalue().splitlines() if "A naive loop" in line]
-    assert "The Runner" in titles
+    (titles,) = [line for line in terminal.getvalue().splitlines() if "Without Lockstitch" in line]
+    assert "With Lockstitch: the Runner" in titles
     assert WHOLE in terminal.getvalue()
+
+
+def test_on_a_terminal_without_rich_the_output_is_plain_text(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert demonstrating.run(["A"], "text") == 0
+    assert "\n  With Lockstitch: the Runner\n    user     How warm" in terminal.getvalue()
+
+
+def test_the_picture_in_the_docs_is_the_output_of_the_demo():
+    drawing = runpy.run_path(str(PICTURES / "draw.py"))
+    drawn = drawing["draw"]()
+    assert drawn == drawing["FILE"].read_text(), "Run: make picture"
+    assert drawing["FILE"] == PICTURES / "demo-d.svg"
+    assert set(re.findall(r"https?://[^\"<) ]+", drawn)) == {"http://www.w3.org/2000/svg"}
 
 
 def test_a_case_that_does_not_exist_is_told_with_those_that_do():
     ran = lockstitch("demo", "Z")
     assert ran.code == app.TROUBLE
-    assert "there is no case 'Z'. Choose of: A, B, C, D." in ran.err
+    assert "There is no case 'Z'. Choose from: A, B, C, D." in ran.err
 
 
-@pytest.mark.parametrize(
-    ("library_name", "extra"), [("openai", "openai"), ("aiohttp", "emulator"), ("apsw", "sqlite")]
-)
-def test_without_its_parts_it_says_what_to_install(tmp_path, library_name, extra):
+@pytest.mark.parametrize("library_name", ["openai", "aiohttp", "apsw"])
+def test_without_its_parts_it_says_what_to_install(tmp_path, library_name):
     (tmp_path / f"{library_name}.py").write_text(
         f"raise ModuleNotFoundError(name={library_name!r})"
     )
     ran = program("demo", env=os.environ | {"PYTHONPATH": str(tmp_path)})
     assert ran.returncode == app.TROUBLE
     assert f"demo needs {library_name}, which is not installed.".encode() in ran.stderr
-    assert extra.encode() in ran.stderr.split(b"lockstitch[")[1]
+    assert b"pip install 'lockstitch[demo]'" in ran.stderr

@@ -10,10 +10,14 @@ import subprocess
 import sys
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from openai import OpenAI
 
 from lockstitch.emulator.faults import COMMON, FAULTS, POINTS
+
+ROOT = Path(__file__).parents[2]
 
 TIMEOUT_SECONDS = 20
 
@@ -77,7 +81,7 @@ def test_it_serves_until_it_is_stopped_and_tells_what_happened(tmp_path, number)
     assert "<- 400  anchor-not-found" in out
     assert re.search(r"2  POST /v1/responses", out)
     assert re.search(r"Rules broken:\n +1  anchor-not-found", out)
-    assert "Faults that never struck:\n         lock" in out
+    assert "Faults never triggered:\n         lock" in out
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["request", "response"] * 2
     assert "any" not in json.dumps(lines[0]["headers"])
@@ -101,8 +105,20 @@ def test_it_answers_also_when_its_record_cannot_be_written():
     assert code == 2
     assert "3  POST /v1/responses" in out
     assert "Traceback" not in err
-    said = "lockstitch: /dev/full: not all of the record is in it: No space left on device.\n"
+    said = "lockstitch: /dev/full is incomplete: No space left on device.\n"
     assert err.endswith(said)
+
+
+def test_the_first_example_in_the_docs_breaks_the_first_request(tmp_path):
+    page = (ROOT / "docs" / "emulator.md").read_text()
+    fault = re.search(r'lockstitch emulate --fault "(.+)"', page)[1]
+    with emulating("--fault", fault) as (process, url):
+        client = OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+        for ends in ["response.output_item.done", "response.completed"]:
+            stream = client.responses.create(model="m", input="hi", stream=True)
+            assert [event.type for event in stream][-1] == ends
+        _, out, _ = stopped(process)
+    assert f"Faults triggered:\n      1  {fault}" in out
 
 
 def test_it_says_what_its_script_says(tmp_path):
@@ -133,7 +149,7 @@ def test_a_key_can_be_given_in_the_environment():
 def test_it_warns_where_others_can_reach_it():
     with emulating("--host", "0.0.0.0") as (process, _):
         _, _, err = stopped(process)
-    assert "0.0.0.0 can be reached from other machines, and any key is taken" in err
+    assert "other machines can reach 0.0.0.0, and any API key is accepted" in err
 
 
 def test_every_fault_and_every_setting_is_listed():

@@ -38,7 +38,7 @@ def test_a_whole_copy_is_written_beside_the_file(session):
     first, second, removed, wrote = out.splitlines()
     assert first == (
         "s.jsonl:3: LS001 call_a (exec_command) has no output; it finished with exit code 0"
-        " (line 4): settled call_a as finished"
+        " (line 4): added an output for call_a (finished)"
     )
     assert second == "s.jsonl:5: LS002 output for call_b has no call: removed it"
     assert removed.startswith("    removed: {")
@@ -51,7 +51,7 @@ def test_a_whole_copy_is_written_beside_the_file(session):
 def test_mending_it_again_changes_nothing(session):
     lockstitch("mend", "s.jsonl", "--in-place")
     once = session.read_bytes()
-    assert lockstitch("mend", "s.jsonl", "--in-place") == (0, "s.jsonl: nothing to mend.\n", "")
+    assert lockstitch("mend", "s.jsonl", "--in-place") == (0, "s.jsonl: nothing to repair.\n", "")
     assert session.read_bytes() == once
     assert names(session) == ["s.jsonl", "s.jsonl.bak"]
 
@@ -61,7 +61,7 @@ def test_in_place_keeps_a_backup_and_follows_a_link(session):
     link.symlink_to(session)
     code, out, _ = lockstitch("mend", "link.jsonl", "--in-place")
     assert code == 0
-    assert out.splitlines()[-1] == "Wrote link.jsonl; the original is s.jsonl.bak beside it."
+    assert out.splitlines()[-1] == "Wrote link.jsonl; the original is kept as s.jsonl.bak."
     assert link.is_symlink()
     assert session.with_name("s.jsonl.bak").read_bytes() == BROKEN
     assert lockstitch("check", "s.jsonl").code == 0
@@ -81,7 +81,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(session):
     code, out, err = lockstitch("mend", "s.jsonl", "--dry-run")
     assert (code, err) == (0, "")
     heading, *told, last = out.splitlines()
-    assert heading == "Mending s.jsonl would do this:"
+    assert heading == "Repairing s.jsonl would do this:"
     assert last == "Nothing was written: this was a dry run."
     assert names(session) == ["s.jsonl"]
     assert told == lockstitch("mend", "s.jsonl").out.splitlines()[:-1]
@@ -90,7 +90,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(session):
 def test_a_dry_run_that_has_nothing_to_do_promises_nothing(session):
     lockstitch("mend", "s.jsonl", "--in-place")
     assert lockstitch("mend", "s.jsonl", "--dry-run").out.splitlines() == [
-        "s.jsonl: nothing to mend.",
+        "s.jsonl: nothing to repair.",
         "Nothing was written: this was a dry run.",
     ]
 
@@ -129,7 +129,7 @@ def test_the_file_itself_is_no_place_for_the_copy(session):
 
 def test_a_clean_file_is_copied_only_if_asked_for(session):
     session.write_bytes(WHOLE)
-    assert lockstitch("mend", "s.jsonl").out == "s.jsonl: nothing to mend.\n"
+    assert lockstitch("mend", "s.jsonl").out == "s.jsonl: nothing to repair.\n"
     assert names(session) == ["s.jsonl"]
     assert lockstitch("mend", "s.jsonl", "-o", "copy.jsonl").code == 0
     assert session.with_name("copy.jsonl").read_bytes() == WHOLE
@@ -140,7 +140,7 @@ def test_a_pipe_gets_the_session_and_nothing_else(session, arguments):
     ran = program("mend", *arguments, stdin=BROKEN, cwd=session.parent)
     assert ran.returncode == 0
     assert all(json.loads(line) for line in ran.stdout.splitlines())
-    assert b"settled call_a as finished" in ran.stderr
+    assert b"added an output for call_a (finished)" in ran.stderr
     assert program("check", "-", stdin=ran.stdout).returncode == 0
     assert names(session) == ["s.jsonl"]
 
@@ -148,7 +148,7 @@ def test_a_pipe_gets_the_session_and_nothing_else(session, arguments):
 def test_a_report_holds_all_that_was_removed(session):
     lockstitch("mend", "s.jsonl", "--report", "report.json")
     report = json.loads(session.with_name("report.json").read_text())
-    removed = [change for change in report["changes"] if change["removed"]]
+    removed = [change for change in report["files"][0]["changes"] if change["removed"]]
     assert [change["code"] for change in removed] == ["LS002"]
     assert "x" * 300 in removed[0]["before"][0]
 
@@ -156,7 +156,7 @@ def test_a_report_holds_all_that_was_removed(session):
 def test_what_the_policy_leaves_is_told_and_gives_exit_code_1(session):
     code, out, _ = lockstitch("mend", "s.jsonl", "--no-drop-orphans")
     assert code == 1
-    assert "left as it is: LS002 output for call_b has no call" in out
+    assert "not repaired: LS002 output for call_b has no call" in out
 
 
 def test_the_last_of_two_outputs_can_be_kept(session):
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_mended_is_left_alone(session):
 def test_a_store_is_not_mended_and_its_password_not_shown():
     code, out, err = lockstitch("mend", "store:postgresql://me:hunter2@host/database")
     assert (code, out) == (2, "")
-    assert err.startswith("lockstitch: A store is not mended: it holds what happened. ")
+    assert err.startswith("lockstitch: A store cannot be repaired: it holds what happened. ")
     assert "hunter2" not in err
 
 
@@ -232,7 +232,7 @@ def test_a_report_takes_the_place_of_another_file_only_if_forced(session):
     assert session.with_name("report.json").read_bytes() == b"precious"
     assert names(session) == ["report.json", "s.jsonl"]
     assert lockstitch("mend", "s.jsonl", "--report", "report.json", "--force").code == 0
-    assert json.loads(session.with_name("report.json").read_text())["file"] == "s.jsonl"
+    assert json.loads(session.with_name("report.json").read_text())["files"][0]["file"] == "s.jsonl"
     assert names(session) == ["report.json", "s.jsonl", "s.jsonl.mended"]
 
 
@@ -240,15 +240,16 @@ def test_a_report_takes_the_place_of_another_file_only_if_forced(session):
 def test_what_writes_nothing_writes_no_report_either(session, how):
     code, _, err = lockstitch("mend", "s.jsonl", how, "--report", "report.json", "--force")
     assert code == 2
-    assert "write nothing, and no report either. Use --dry-run --report -" in err
+    assert "write no files, and so no report. Use --dry-run --report -" in err
     assert names(session) == ["s.jsonl"]
 
 
 def test_a_report_can_go_to_standard_output_alone(session):
     ran = program("mend", "s.jsonl", "--dry-run", "--report", "-", cwd=session.parent)
     assert ran.returncode == 0
-    assert [change["code"] for change in json.loads(ran.stdout)["changes"]] == ["LS001", "LS002"]
-    assert b"settled call_a as finished" in ran.stderr
+    (file,) = json.loads(ran.stdout)["files"]
+    assert [change["code"] for change in file["changes"]] == ["LS001", "LS002"]
+    assert b"added an output for call_a (finished)" in ran.stderr
     assert names(session) == ["s.jsonl"]
 
 
@@ -258,7 +259,7 @@ def test_a_report_can_go_to_standard_output_alone(session):
 def test_standard_output_gets_the_session_or_the_report_never_both(session, arguments):
     ran = program("mend", *arguments, "--report", "-", stdin=BROKEN, cwd=session.parent)
     assert (ran.returncode, ran.stdout) == (2, b"")
-    assert b"Standard output gets the mended session. Name a file for the report." in ran.stderr
+    assert b"Standard output gets the repaired session. Name a file for the report." in ran.stderr
 
 
 def test_standard_output_gets_the_diff_or_the_report_never_both(session):
@@ -352,5 +353,107 @@ def test_a_file_that_is_standard_output_is_written_into(session):
             timeout=60,
             check=False,
         )
-    assert (ran.returncode, b"settled call_a as finished" in ran.stderr) == (0, True)
+    assert (ran.returncode, b"added an output for call_a (finished)" in ran.stderr) == (0, True)
     assert lockstitch("check", "out.jsonl").code == 0
+
+
+# --- several files -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(session):
+    (session.parent / "deep").mkdir()
+    (session.parent / "deep" / "broken.jsonl").write_bytes(BROKEN)
+    (session.parent / "deep" / "whole.jsonl").write_bytes(WHOLE)
+    (session.parent / "deep" / "package.json").write_text('{"name": "not a session"}')
+    return session.parent
+
+
+def test_files_and_folders_are_repaired_each_to_its_own_copy(folder):
+    code, out, err = lockstitch("mend", "s.jsonl", "deep")
+    assert (code, err) == (0, "")
+    assert "Wrote s.jsonl.mended." in out
+    assert "Wrote deep/broken.jsonl.mended." in out
+    assert out.splitlines()[-1] == "Repaired 2 files; 1 needed no repair."
+    assert sorted(os.listdir("deep")) == [
+        "broken.jsonl",
+        "broken.jsonl.mended",
+        "package.json",
+        "whole.jsonl",
+    ]
+
+
+def test_a_second_run_finds_its_copies_up_to_date(folder):
+    lockstitch("mend", ".")
+    before = (folder / "s.jsonl.mended").stat()
+    code, out, err = lockstitch("mend", ".")
+    assert (code, err) == (0, "")
+    assert "s.jsonl.mended is up to date." in out
+    assert out.splitlines()[-1] == "Repaired 0 files; 2 repaired before; 1 needed no repair."
+    assert (folder / "s.jsonl.mended").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_file_that_cannot_be_repaired_does_not_keep_the_others_from_it(folder):
+    (folder / "s.jsonl.mended").write_text("somebody else's")
+    code, out, err = lockstitch("mend", ".")
+    assert code == 2
+    assert "s.jsonl.mended: exists already" in err
+    assert (folder / "s.jsonl.mended").read_text() == "somebody else's"
+    assert "Wrote deep/broken.jsonl.mended." in out
+    assert out.splitlines()[-1].endswith("1 could not be repaired.")
+
+
+def test_one_report_tells_of_all_files_and_is_written_before_any_of_them(folder):
+    assert lockstitch("mend", ".", "--in-place", "--report", "report.json").code == 0
+    report = json.loads((folder / "report.json").read_text())
+    assert [file["file"] for file in report["files"]] == [
+        "s.jsonl",
+        "deep/broken.jsonl",
+        "deep/whole.jsonl",
+    ]
+    (folder / "s.jsonl").write_bytes(BROKEN)
+    assert lockstitch("mend", ".", "--in-place", "--report", "no/report.json").code == 2
+    assert (folder / "s.jsonl").read_bytes() == BROKEN
+
+
+@pytest.mark.parametrize("paths", [["s.jsonl", "deep"], ["deep"]])
+def test_several_files_have_no_single_place_for_a_copy(folder, paths):
+    code, _, err = lockstitch("mend", *paths, "-o", "copy.jsonl")
+    assert (code, "-o takes a single file" in err) == (2, True)
+    assert not (folder / "copy.jsonl").exists()
+
+
+def test_standard_input_goes_with_no_other_path(folder):
+    code, _, err = lockstitch("mend", "-", "s.jsonl")
+    assert (code, "cannot be combined" in err) == (2, True)
+
+
+def test_a_folder_without_sessions_is_told_so(folder):
+    (folder / "empty").mkdir()
+    code, _, err = lockstitch("mend", "empty")
+    assert (code, "empty: no session files found." in err) == (2, True)
+
+
+def test_check_can_fix_in_place_and_keeps_a_backup(folder):
+    code, out, err = lockstitch("check", ".", "--fix")
+    assert (code, err) == (0, "")
+    assert out == (
+        "All clean: 3 files, 17 records. Fixed 4 problems in 2 files; the originals are kept as"
+        " *.bak.\n"
+    )
+    assert (folder / "s.jsonl.bak").read_bytes() == BROKEN
+    assert (folder / "deep" / "whole.jsonl").read_bytes() == WHOLE
+    assert not (folder / "deep" / "whole.jsonl.bak").exists()
+
+
+def test_check_fixes_only_files_whose_problems_are_reported(folder):
+    assert lockstitch("check", ".", "--fix", "--select", "LS1").code == 0
+    assert (folder / "s.jsonl").read_bytes() == BROKEN
+
+
+def test_what_cannot_be_fixed_is_an_error_and_the_rest_is_fixed(folder):
+    (folder / "orphan.jsonl").write_bytes(jsonl([{"type": "function_call_output", "call_id": "x"}]))
+    code, _, err = lockstitch("check", ".", "--fix")
+    assert code == 2
+    assert "orphan.jsonl: nothing of it would be left" in err
+    assert (folder / "s.jsonl.bak").exists()

@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from lockstitch.cli.app import run
-from lockstitch.cli.reporting import FileReport, Row, print_text, printable
+from lockstitch.cli.reporting import FileReport, Look, Row, print_text, printable
 from lockstitch.core.rules import RULES
 from tests.cli.commands import lockstitch
 from tests.sessions.rollouts import call, legacy, user
@@ -76,10 +76,10 @@ def test_sarif_has_the_form_that_scanners_read(broken):
 
 def test_colours_are_for_terminals_only(capsys, monkeypatch):
     row = Row(code="LS001", line=1, where="line 1", message="x")
-    print_text([FileReport(path="p", rows=[row])], False)
+    print_text([FileReport(path="p", rows=[row])], Look())
     assert "\x1b" not in capsys.readouterr().out
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    print_text([FileReport(path="p", rows=[row])], False)
+    print_text([FileReport(path="p", rows=[row])], Look())
     assert "\x1b[31mLS001\x1b[0m" in capsys.readouterr().out
 
 
@@ -107,7 +107,7 @@ def test_somebody_who_wants_no_colours_gets_none(broken, monkeypatch, command, n
 def test_what_could_not_be_read_is_told_before_how_to_mend(broken):
     assert lockstitch("check", ".").out.splitlines()[-1] == (
         "Found 1 problem in 1 of 1 file (3 records). 1 file could not be read. "
-        "Mend with: lockstitch mend PATH"
+        "Repair with: lockstitch mend PATH"
     )
 
 

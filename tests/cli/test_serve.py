@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -37,7 +39,11 @@ sys.exit(run(["serve", *sys.argv[1:]]))
 
 
 def environment(tmp_path, **more):
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENAI_", "ANTHROPIC_"))
+    }
     paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     return plain | {"PYTHONPATH": paths, "XDG_DATA_HOME": str(tmp_path / "data")} | more
 
@@ -49,6 +55,7 @@ def serve(tmp_path, *arguments, **variables):
         stderr=subprocess.PIPE,
         text=True,
         env=environment(tmp_path, **variables),
+        start_new_session=True,  # a service: no terminal
     )
 
 
@@ -58,7 +65,7 @@ def serving(tmp_path, *arguments, **variables):
     process = serve(tmp_path, "--port", 0, *arguments, **variables)
     try:
         said = ""
-        while "Stop: Ctrl-C" not in said:
+        while "Stop with Ctrl-C" not in said:
             line = process.stdout.readline()
             assert line, said + process.stderr.read()
             said += line
@@ -79,8 +86,8 @@ def test_with_nothing_at_all_it_serves_on_an_emulator(tmp_path, workers):
     with serving(tmp_path, "--workers", workers) as (process, said):
         base = re.search(r"export OPENAI_BASE_URL=(http://127.0.0.1:(\d+)/v1)\n", said)[1]
         assert f'    base_url = "{base}"\n    wire_api = "responses"\n' in said
-        assert f"The journal is kept in {tmp_path}/data/lockstitch/gateway.db\n" in said
-        assert re.search(r"Its upstream is an emulator at http://[^ ]+/v1:", said)
+        assert f"  Store: {tmp_path}/data/lockstitch/gateway.db\n" in said
+        assert re.search(r"Upstream: a local emulator at http://[^ ]+/v1,", said)
         with urllib.request.urlopen(f"{base}/models", timeout=PATIENCE_SECONDS) as answer:
             assert answer.status == 200
         code, _, err = stopped(process)
@@ -110,31 +117,30 @@ hash = "sha256:{"0" * 64}"
         assert (
             said
             == f"""\
-Lockstitch listens on http://127.0.0.1:{port}
-    Upstream openai: https://api.openai.com/v1
-The journal is kept in {tmp_path}/journal.db
+Lockstitch is running at http://127.0.0.1:{port}
+  Upstream openai: https://api.openai.com/v1 (Responses, Chat Completions)
+  Guard: mend (broken tool-call histories are repaired before they are sent)
+  Store: {tmp_path}/journal.db
 
-For clients of OpenAI:
+OpenAI clients:
     export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1
-    export OPENAI_API_KEY=…    # one that `lockstitch key NAME` printed
-For clients of Anthropic, which add /v1 themselves:
-    export ANTHROPIC_BASE_URL=http://127.0.0.1:{port}
-    export ANTHROPIC_API_KEY=…    # one that `lockstitch key NAME` printed
-For Codex, in ~/.codex/config.toml:
+    export OPENAI_API_KEY=…    # a key that `lockstitch key NAME` printed
+Codex CLI (it does not read OPENAI_BASE_URL): at the top of ~/.codex/config.toml:
     model_provider = "lockstitch"
+  and at the end of the same file:
     [model_providers.lockstitch]
     name = "Lockstitch"
     base_url = "http://127.0.0.1:{port}/v1"
     wire_api = "responses"
     env_key = "OPENAI_API_KEY"
 
-Stop: Ctrl-C
+Stop with Ctrl-C.
 """
         )
         time.sleep(0.1)
         code, out, err = stopped(process)
     assert code == 0
-    assert "Careful: 0.0.0.0 can be reached from other machines, and without TLS" in err
+    assert "Warning: 0.0.0.0 can be reached from other machines, and without TLS" in err
     assert SECRET not in said + out + err
 
 
@@ -148,6 +154,147 @@ def test_anthropics_client_works_with_what_it_says(tmp_path):
                 messages=[{"role": "user", "content": "hello"}],
             )
     assert told.content[0].text == "You said: hello"
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+BROKEN = {
+    "/v1/responses": {
+        "model": "gpt-5.5",
+        "input": [
+            {"role": "user", "content": "Book it."},
+            {"type": "function_call", "call_id": "call_1", "name": "book", "arguments": "{}"},
+            {"role": "user", "content": "And?"},
+        ],
+    },
+    "/v1/chat/completions": {
+        "model": "gpt-5.5",
+        "messages": [
+            {"role": "user", "content": "Book it."},
+            {"role": "assistant", "tool_calls": [CALL]},
+            {"role": "user", "content": "And?"},
+        ],
+    },
+    "/v1/messages": {
+        "model": "claude-sonnet-5",
+        "max_tokens": 100,
+        "messages": [
+            {"role": "user", "content": "Book it."},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "call_1", "name": "book", "input": {}}],
+            },
+            {"role": "user", "content": "And?"},
+        ],
+    },
+}
+
+
+def posted(base, path, body):
+    """The status, headers and body of an answer."""
+    asking = urllib.request.Request(
+        base.removesuffix("/v1") + path,
+        data=json.dumps(body).encode(),
+        headers={"content-type": "application/json", "anthropic-version": "2023-06-01"},
+    )
+    try:
+        with urllib.request.urlopen(asking, timeout=PATIENCE_SECONDS) as answer:
+            return answer.status, dict(answer.headers), answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, dict(refused.headers), refused.read().decode()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_broken_histories_are_repaired_by_default_and_each_repair_is_told(tmp_path, stream):
+    with serving(tmp_path) as (process, said):
+        assert "  Guard: mend (broken tool-call histories are repaired before" in said
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        for path, body in BROKEN.items():
+            status, headers, text = posted(base, path, body | {"stream": stream})
+            assert status == 200, text
+            assert headers["x-lockstitch-repaired"] == "LS001 call_1"
+            valid = {key: value[:1] if key in BODY_LISTS else value for key, value in body.items()}
+            status, headers, text = posted(base, path, valid)
+            assert status == 200, text
+            assert "x-lockstitch-repaired" not in headers
+        with urllib.request.urlopen(base.removesuffix("/v1") + "/metrics") as metrics:
+            assert 'lockstitch_repairs_total{rule="LS001"} 3.0' in metrics.read().decode()
+        _, _, err = stopped(process)
+    repaired = [line for line in map(json.loads, err.splitlines()) if line["event"] == "repaired"]
+    told = [(line["level"], line["rule"], line["call"], line["model"]) for line in repaired]
+    models = [body["model"] for body in BROKEN.values()]
+    assert told == [("warning", "LS001", "call_1", model) for model in models]
+    assert "Book it" not in err
+
+
+BODY_LISTS = ("input", "messages")
+
+
+@pytest.mark.parametrize(
+    ("guard", "status"), [("mend", 200), ("report", 400), ("refuse", 400), ("off", 400)]
+)
+def test_the_guard_can_be_chosen_on_the_command_line(tmp_path, guard, status):
+    with serving(tmp_path, "--guard", guard) as (_, said):
+        assert f"  Guard: {guard} (" in said
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        for path, body in BROKEN.items():
+            assert posted(base, path, body)[0] == status, path
+
+
+def test_an_api_that_no_upstream_has_is_told_and_how_to_add_it(tmp_path):
+    with serving(tmp_path, OPENAI_API_KEY=SECRET) as (_, said):
+        assert "ANTHROPIC" not in said
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        status, _, text = posted(base, "/v1/messages", BROKEN["/v1/messages"])
+    assert status == 404
+    error = json.loads(text)
+    assert (error["type"], error["error"]["type"]) == ("error", "not_found_error")
+    assert (
+        "No upstream of this gateway has the Anthropic Messages API." in error["error"]["message"]
+    )
+    assert "set ANTHROPIC_API_KEY before you start `lockstitch serve`" in error["error"]["message"]
+
+
+def test_with_a_key_of_anthropic_alone_only_its_api_is_offered(tmp_path):
+    with serving(tmp_path, ANTHROPIC_API_KEY=SECRET) as (_, said):
+        assert "Upstream anthropic: https://api.anthropic.com/v1 (Anthropic Messages)" in said
+        assert "OPENAI_BASE_URL" not in said
+        base = re.search(r"export ANTHROPIC_BASE_URL=(\S+)", said)[1]
+        status, _, text = posted(base, "/v1/responses", BROKEN["/v1/responses"])
+    assert status == 404
+    assert "set OPENAI_API_KEY before you start" in json.loads(text)["error"]["message"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_closing_the_terminal_ends_it(tmp_path, workers):
+    """SIGHUP comes from the terminal here: its other side is closed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM, "--port", "0", "--workers", str(workers)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", TAKE_TERMINAL, *command],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment(tmp_path),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        while "Stop with Ctrl-C" not in (line := process.stdout.readline()):
+            assert line, "it ended"
+        os.close(ours)
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def test_nothing_is_said_of_anthropic_where_no_upstream_speaks_like_it(tmp_path):
@@ -168,7 +315,7 @@ def test_without_an_upstream_and_without_the_emulators_parts_it_says_both_ways_o
     )
     assert ran.returncode == 2
     said = " ".join(ran.stderr.split())
-    assert "There is no upstream. Set OPENAI_API_KEY, or name one" in said
+    assert "There is no upstream. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or name one" in said
     assert "the emulator needs yaml, which is not installed. Run: pip install" in said
     assert "[gateway,emulator]" in said
 
@@ -188,7 +335,8 @@ def test_without_an_upstream_and_without_the_emulators_parts_it_says_both_ways_o
     ],
 )
 def test_a_mistake_is_one_message(monkeypatch, arguments, variables, said):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     for name, value in ({"OPENAI_API_KEY": SECRET} | variables).items():
         monkeypatch.setenv(name, value)
     ran = lockstitch("serve", *arguments)
@@ -210,6 +358,7 @@ def test_a_port_in_use_is_one_message_and_no_traceback(tmp_path):
 def test_a_file_that_loses_its_upstreams_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     source = _Source(Options(), None)
     with pytest.raises(ConfigError, match="upstreams: there is none any more"):
         source.again()

@@ -122,19 +122,17 @@ def test_conversations_are_listed_by_name_with_their_records_and_when_they_were_
     stored(url, **names)
     code, out, err = lockstitch("store", "list", url)
     assert (code, err) == (0, "")
-    listed = [re.fullmatch(r"(\S+ \S+) +(\d+)  (.+)", line) for line in out.splitlines()]
-    assert [(one[2], one[3]) for one in listed] == [
-        ("2", "a name"),
-        ("7", "b"),
-        ("1", "c\\x1b[31m\\x0a"),
-    ]
+    listed = [re.fullmatch(r"(\S+ \S+)  +(\d+)  (.+?) *", line) for line in out.splitlines()]
+    assert [one[2] for one in listed] == ["2", "7", "1"]
+    for line, name in zip(listed, ("a name", "b", "c\\x1b[31m\\x0a"), strict=True):
+        assert name in line[3]
     moments = [datetime.fromisoformat(one[1]).replace(tzinfo=UTC).timestamp() for one in listed]
-    assert all(int(before) <= moment <= time.time() for moment in moments)
+    assert all(before - 60 <= moment <= time.time() for moment in moments)
     told = json.loads(lockstitch("store", "list", url, "--output", "json").out)
     assert [(one["conversation"], one["records"]) for one in told["conversations"]] == [
         (name, len(names[name])) for name in sorted(names)
     ]
-    assert [int(one["changed"]) for one in told["conversations"]] == moments
+    assert all(before <= one["changed"] <= time.time() for one in told["conversations"])
     assert all(one["created"] <= one["changed"] for one in told["conversations"])
 
 
@@ -144,7 +142,7 @@ def test_an_encrypted_store_is_listed_with_its_key_and_without(monkeypatch):
     sealed = lockstitch("store", "list", URL)
     monkeypatch.delenv("LOCKSTITCH_STORE_KEY")
     assert lockstitch("store", "list", URL) == sealed
-    assert sealed.out.endswith("  7  a\n")
+    assert re.search(r" 7  -  +a  +-\n", sealed.out)
 
 
 def test_of_an_empty_store_nothing_is_listed_and_that_is_told():

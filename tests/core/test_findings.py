@@ -36,7 +36,7 @@ SENTENCES = [
     (finding(rules.ORPHAN_OUTPUT, key="call_a"), "output for call_a has no call"),
     (
         finding(rules.OUTPUT_BEFORE_CALL, key="call_a", other=Place(7)),
-        "output for call_a stands before its call (item 7)",
+        "output for call_a comes before its call (item 7)",
     ),
     (
         finding(rules.SECOND_OUTPUT, key="call_a", other=Place(1)),
@@ -66,7 +66,7 @@ SENTENCES = [
     ),
     (
         finding(rules.NOT_ADJACENT, key="call_a", other=Place(2)),
-        "output for call_a does not follow its call at once; item 2 stands between",
+        "output for call_a does not follow its call at once; item 2 comes between",
     ),
     (
         finding(

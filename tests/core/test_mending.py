@@ -331,10 +331,10 @@ def test_eight_times_the_findings_cost_about_eight_times_as_much():
 @pytest.mark.parametrize(
     ("items", "said"),
     [
-        ([call("a")], "settled a as outcome unknown"),
-        ([call("mcpr_1", MCP_APPROVAL)], "settled mcpr_1 as never started"),
+        ([call("a")], "added an output for a (outcome unknown)"),
+        ([call("mcpr_1", MCP_APPROVAL)], "added an output for mcpr_1 (never started)"),
         ([output("a")], "removed it"),
-        ([output("a"), call("a")], "moved it behind its call"),
+        ([output("a"), call("a")], "moved it after its call"),
         ([call("a", CUSTOM), output("a")], "made its type custom_tool_call_output"),
         ([call("a", id="x"), call("b", id="x"), output("a"), output("b")], "removed its id"),
     ],

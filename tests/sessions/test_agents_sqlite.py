@@ -328,7 +328,9 @@ def test_an_output_is_put_behind_its_call_and_rows_behind_it_move_up(path):
     store(path, WHOLE, session="other")
     new, (done,) = mended(path)
     assert (done.code, done.at, done.label) == ("LS001", 2, "session thread-42")
-    assert done.what == ("call_a (get_weather) has no output: settled call_a as outcome unknown")
+    assert done.what == (
+        "call_a (get_weather) has no output: added an output for call_a (outcome unknown)"
+    )
     assert done.before == []
     found = rows(new, "SELECT id, session_id, message_data, created_at FROM agent_messages")
     assert [row[0] for row in found] == list(range(1, 9))

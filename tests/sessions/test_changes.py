@@ -24,8 +24,8 @@ def test_every_edit_is_told_with_what_it_did(tmp_path):
         moved = next(change for change in ready.changes if change.code == "LS009")
     assert told == [
         ("LS002", 1, True, "removed it"),
-        ("LS010", 2, False, "settled a as outcome unknown"),
-        ("LS009", 4, False, "moved it behind its call"),
+        ("LS010", 2, False, "added an output for a (outcome unknown)"),
+        ("LS009", 4, False, "moved it after its call"),
         ("LS101", 5, True, "removed it"),
     ]
     assert json.loads(moved.before[0]) == HISTORY[3]

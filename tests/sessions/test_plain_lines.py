@@ -36,7 +36,7 @@ def test_something_between_a_call_and_its_output_is_found(tmp_path):
     source = written(tmp_path / "c.jsonl", jsonl(CHAT))
     assert findings(source) == [("LS009", 4)]
     assert messages(source) == [
-        "output for call_a (book) does not follow its call at once; line 3 stands between"
+        "output for call_a (book) does not follow its call at once; line 3 comes between"
     ]
 
 

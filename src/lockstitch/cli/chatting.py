@@ -23,7 +23,7 @@ from lockstitch.cli.chat_lines import Lines
 from lockstitch.cli.chat_screen import Screen
 from lockstitch.cli.chat_tools import Toolbox
 from lockstitch.cli.missing_parts import needs
-from lockstitch.cli.runner_commands import MODEL, ModeName
+from lockstitch.cli.runner_commands import MODEL, MODES
 from lockstitch.core.calls import Life
 from lockstitch.core.continuation import Reason, Refuse
 from lockstitch.ledgers import Ledger
@@ -222,7 +222,7 @@ def _how_to_go_on(options: Options, thread: str) -> str:
         words += ["--base-url", public_url(options.base_url)]
     if options.model != MODEL:
         words += ["--model", options.model]
-    if options.mode != ModeName.chain:
+    if options.mode != MODES[0]:
         words += ["--mode", options.mode]
     return f"To go on: {shlex.join(words)}"
 

@@ -1,207 +1,223 @@
-"""`lockstitch check`: which files, in how many processes, and what comes out."""
+"""`lockstitch check`: reads files, in several processes if there is much to read, and reports."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import stat
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
-from multiprocessing import get_context
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from lockstitch.cli import reporting
-from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, own_fault
-from lockstitch.cli.reporting import FileReport, Row
+import click
+from msgspec import Struct
+
+from lockstitch.cli import baseline, reporting
+from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, internal_error
+from lockstitch.cli.reporting import FileReport, Row, count_of
+from lockstitch.cli.settings import Rules, load_rules
+from lockstitch.cli.targets import Target, find_targets, nothing_found
 from lockstitch.core.errors import LockstitchError
-from lockstitch.core.rules import RULES
-from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
+from lockstitch.sessions.errors import EmptyFile, NotASession
 from lockstitch.sessions.files import check_file
-from lockstitch.sessions.source import Source, standard_input
+from lockstitch.sessions.source import Source
 
-SESSION_SUFFIXES: Final = frozenset({".jsonl", ".json", ".db", ".sqlite", ".sqlite3"})
-"""What is looked at in a folder, compressed or not. A file that is named is always read."""
-COMPRESSED_SUFFIXES: Final = frozenset({".gz", ".zst"})
+if TYPE_CHECKING:
+    from ctypes import c_ulonglong
+    from multiprocessing.sharedctypes import Synchronized
 
 PARALLEL_BYTES = 8 * 1024 * 1024
 """Below this one process is done before a second has started."""
 
 SHOW_PROGRESS_FILES = 20
 SHOW_PROGRESS_BYTES = 64 * 1024 * 1024
+PROGRESS_SECONDS: Final = 0.1
+"""Time between two updates of the progress bar."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     output: str = "text"
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
+    select: tuple[str, ...] | None = None
+    """None: as the settings file says."""
+    ignore: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    config: Path | None = None
+    fix: bool = False
     statistics: bool = False
+    baseline: Path | None = None
+    exit_zero: bool = False
+    quiet: bool = False
+    color: str = "auto"
+    stdin_filename: str | None = None
     dialect: str | None = None
     anchored: bool = False
     jobs: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A file to check."""
-
-    path: Path
-    name: str
-    named: bool
-    """The user named it; so if it is no session, that is an error."""
-
-
 def run(paths: list[str], options: Options) -> int:
     """Check and report; the exit code."""
-    _know_codes((*options.select, *options.ignore))
-    stores = [path for path in paths if path.startswith("store:")]
-    with ExitStack() as stack:
-        targets, reports = _targets([path for path in paths if path not in stores], stack)
-        reports += _check_all(targets, options)
-    for store in stores:
-        reports += _check_store(store, options)
+    rules = _rules(options)
+    reports = _check_paths(paths, options, rules)
+    fixed = _fix(reports, options, rules) if options.fix else ""
+    known = options.baseline if options.baseline is not None else rules.baseline
+    hidden = 0 if known is None else baseline.hide_known(known, reports)
     for report in reports:
-        if report.empty:
+        if report.empty and not options.quiet:
             path = reporting.printable(report.path)
-            print(f"lockstitch: {path}: is empty, and was passed over.", file=sys.stderr)
+            print(f"lockstitch: {path}: skipped, the file is empty.", file=sys.stderr)
     shown = [report for report in reports if not report.skipped]
-    reporting.PRINTERS[options.output](shown, options.statistics)
-    if not shown and stores:
-        return CLEAN  # a store without conversations
-    if any(report.error for report in shown) or not shown:
-        if not shown:
-            print(f"lockstitch: {_nothing_in(paths)}", file=sys.stderr)
+    notes = [fixed] if fixed else []
+    if hidden:
+        notes.append(f"{count_of(hidden, 'known problem')} not shown (baseline).")
+    reporting.PRINTERS[options.output](
+        shown,
+        reporting.Look(
+            statistics=options.statistics,
+            quiet=options.quiet,
+            color=options.color,
+            notes=tuple(notes),
+        ),
+    )
+    return _exit_code(shown, paths, options)
+
+
+def write_baseline(paths: list[str], options: Options, file: Path) -> int:
+    """Save what is found as a baseline; the exit code."""
+    reports = [one for one in _check_paths(paths, options, _rules(options)) if not one.skipped]
+    code = _exit_code(reports, paths, options)
+    if code == TROUBLE:
+        for report in reports:
+            if report.error:
+                print(f"lockstitch: {reporting.printable(report.error)}", file=sys.stderr)
+        print("lockstitch: No baseline was written.", file=sys.stderr)
         return TROUBLE
-    return FINDINGS if any(report.rows for report in shown) else CLEAN
+    total = baseline.save(file, reports)
+    if not options.quiet:
+        name = reporting.printable(str(file))
+        print(f"Wrote {name} with {count_of(total, 'known problem')}.")
+    return CLEAN
 
 
-def _nothing_in(folders: Iterable[str]) -> str:
-    where = ", ".join(map(reporting.printable, folders))
-    names = ", ".join(f"*{suffix}" for suffix in sorted(SESSION_SUFFIXES))
-    packed = " or ".join(sorted(COMPRESSED_SUFFIXES))
-    return (
-        f"{where}: no session files found. In a folder, {names} are looked at, also with {packed}"
-        " behind it. Name a file to have it read, whatever its name is."
+def check_targets(targets: list[Target], options: Options, rules: Rules) -> list[FileReport]:
+    """Read these files, with a progress bar on a terminal if there are many or large ones."""
+    size = sum(target.size for target in targets)
+    jobs = min(options.jobs or os.cpu_count() or 1, len(targets))
+    # "spawn": a fork would copy the progress bar's thread in the middle of a step.
+    context = multiprocessing.get_context("spawn")
+    large = len(targets) >= SHOW_PROGRESS_FILES or size >= SHOW_PROGRESS_BYTES
+    with ExitStack() as stack:
+        counter = None
+        if large and not options.quiet and sys.stderr.isatty():
+            counter = context.Value("Q", 0)
+            stack.enter_context(_progress(counter, size))
+        if jobs > 1 and size >= PARALLEL_BYTES:
+            pool = stack.enter_context(
+                ProcessPoolExecutor(
+                    jobs,
+                    mp_context=context,
+                    initializer=_Worker.start,
+                    initargs=(counter, options, rules),
+                )
+            )
+            chunk = max(1, min(16, len(targets) // jobs // 4))
+            return list(pool.map(_Worker.check, targets, chunksize=chunk))
+        return [_check_one(target, options, rules, counter) for target in targets]
+
+
+def _rules(options: Options) -> Rules:
+    return load_rules(
+        options.config, select=options.select, ignore=options.ignore, exclude=options.exclude
     )
 
 
-def _know_codes(codes: Iterable[str]) -> None:
-    for code in codes:
-        if not any(known.startswith(code) for known in RULES):
-            raise LockstitchError(
-                f"There is no rule {code}. The rules are {', '.join(RULES)}; "
-                "see lockstitch check --explain CODE."
-            )
-
-
-def _targets(paths: list[str], stack: ExitStack) -> tuple[list[_Target], list[FileReport]]:
-    targets: list[_Target] = []
-    failed: list[FileReport] = []
-    for given in paths:
-        if given == "-":
-            source = stack.enter_context(standard_input())
-            targets.append(_Target(source.path, source.name, named=True))
-            continue
-        path = Path(given)
-        if os.path.isdir(path):  # unlike `Path.is_dir`, it never raises: reading the file does
-            targets += _walk(path, failed)
-        else:
-            targets.append(_Target(path, given, named=True))
-    return targets, failed
-
-
-def _walk(folder: Path, failed: list[FileReport]) -> Iterator[_Target]:
-    """Session files below a folder. Links to folders are not followed, so nothing loops."""
-
-    def trouble(error: OSError) -> None:
-        reason = f"cannot be read: {error.strerror}."
-        failed.append(FileReport(path=str(error.filename), error=f"{error.filename}: {reason}"))
-
-    for root, folders, names in os.walk(folder, onerror=trouble):
-        folders[:] = sorted(name for name in folders if not name.startswith(".lockstitch-"))
-        for name in sorted(names):
-            path = Path(root, name)
-            suffixes = path.suffixes[-2:]
-            if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
-                suffixes.pop()
-            if suffixes and suffixes[-1] in SESSION_SUFFIXES and _is_file(path):
-                yield _Target(path, str(path), named=False)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):  # a link that leads nowhere, or it just went
-        return False
-    except OSError:
-        return True  # reading it will tell why it cannot be read
-
-
-def _check_all(targets: list[_Target], options: Options) -> list[FileReport]:
-    size = sum(_size(target.path) for target in targets)
-    work = partial(_check_one, options=options)
-    jobs = min(options.jobs or os.cpu_count() or 1, len(targets))
+def _check_paths(paths: list[str], options: Options, rules: Rules) -> list[FileReport]:
+    stores = [path for path in paths if path.startswith("store:")]
     with ExitStack() as stack:
-        results: Iterable[FileReport] = map(work, targets)
-        if jobs > 1 and size >= PARALLEL_BYTES:
-            # "spawn": a fork would copy the progress bar's thread in mid-step.
-            pool = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=get_context("spawn")))
-            results = pool.map(work, targets, chunksize=max(1, min(16, len(targets) // jobs // 4)))
-        if sys.stderr.isatty() and (
-            len(targets) >= SHOW_PROGRESS_FILES or size >= SHOW_PROGRESS_BYTES
-        ):
-            from rich.console import Console
-            from rich.progress import track
-
-            results = track(
-                results,
-                "Checking",
-                total=len(targets),
-                console=Console(stderr=True),
-                transient=True,
-            )
-        return list(results)
+        targets, unreadable = find_targets(
+            (path for path in paths if path not in stores),
+            stack,
+            excludes=rules.excludes,
+            stdin_name=options.stdin_filename,
+        )
+        reports = [FileReport(path=one.path, error=one.error) for one in unreadable]
+        reports += check_targets(targets, options, rules)
+    for store in stores:
+        reports += _check_store(store, options, rules)
+    return reports
 
 
-def _check_store(named: str, options: Options) -> list[FileReport]:
+def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> int:
+    if not shown and any(path.startswith("store:") for path in paths):
+        return CLEAN  # a store without conversations
+    if not shown:
+        print(f"lockstitch: {nothing_found(paths)}", file=sys.stderr)
+        return TROUBLE
+    if any(report.error for report in shown):
+        return TROUBLE
+    if options.exit_zero:
+        return CLEAN
+    return FINDINGS if any(report.rows for report in shown) else CLEAN
+
+
+def _fix(reports: list[FileReport], options: Options, rules: Rules) -> str:
+    """Repair in place every file with findings, and read it again; what to say of it."""
+    from lockstitch.cli.mending import repair_in_place
+
+    fixed = files = 0
+    for index, report in enumerate(reports):
+        if not report.rows or report.format == reporting.STORE:
+            continue
+        try:
+            repair_in_place(Path(report.path), dialect=options.dialect, anchored=options.anchored)
+        except LockstitchError as error:
+            report.error = str(error)
+            continue
+        target = Target(Path(report.path), report.path, named=True)
+        reports[index] = _check_one(target, options, rules, None)
+        fixed += len(report.rows) - len(reports[index].rows)
+        files += 1
+    if not files:
+        return ""
+    return (
+        f"Fixed {count_of(fixed, 'problem')} in {count_of(files, 'file')}; the originals are kept"
+        " as *.bak."
+    )
+
+
+def _check_store(named: str, options: Options, rules: Rules) -> list[FileReport]:
     from lockstitch.cli.checking_stores import check_store
 
     reports = check_store(named, anchored=options.anchored)
     for report in reports:
-        report.rows = [row for row in report.rows if _wanted(row.code, options)]
+        report.rows = [row for row in report.rows if rules.counts(row.code, Path(report.path))]
     return reports
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _check_one(target: _Target, options: Options) -> FileReport:
-    """Check one file. Never raises for what a file holds: trouble is a report too."""
-    try:
-        source = Source(target.path, name=target.name)
-        scan = check_file(source, dialect=options.dialect, anchored=options.anchored)
-    except NotASession as error:
-        if target.named:
+def _check_one(
+    target: Target, options: Options, rules: Rules, counter: Synchronized[c_ulonglong] | None
+) -> FileReport:
+    """Check one file. Never raises for what a file holds: an error becomes a report."""
+    with _counting(counter, target.size if counter is not None else 0) as advance:
+        try:
+            source = Source(target.path, name=target.name, progress=advance)
+            scan = check_file(source, dialect=options.dialect, anchored=options.anchored)
+        except NotASession as error:
+            if target.named:
+                return FileReport(path=target.name, error=str(error))
+            return FileReport(path=target.name, skipped=True, empty=isinstance(error, EmptyFile))
+        except LockstitchError as error:
             return FileReport(path=target.name, error=str(error))
-        return FileReport(path=target.name, skipped=True, empty=isinstance(error, EmptyFile))
-    except (CannotRead, LockstitchError) as error:
-        return FileReport(path=target.name, error=str(error))
-    except RecursionError:
-        problem = f"{target.name}: is nested too deeply to be read. Is it a session?"
-        return FileReport(path=target.name, error=problem)
-    except Exception as error:
-        if os.environ.get("LOCKSTITCH_DEBUG"):
-            raise
-        # What we did not see coming in one file must not hide what is wrong with all others.
-        return FileReport(path=target.name, error=f"{target.name}: {own_fault(error)}")
+        except RecursionError:
+            problem = f"{target.name}: is nested too deeply to be read. Is it a session file?"
+            return FileReport(path=target.name, error=problem)
+        except Exception as error:
+            if os.environ.get("LOCKSTITCH_DEBUG"):
+                raise
+            # A bug that shows in one file must not hide what is wrong with all others.
+            return FileReport(path=target.name, error=f"{target.name}: {internal_error(error)}")
     rows = [
         Row(
             code=located.finding.code,
@@ -212,12 +228,75 @@ def _check_one(target: _Target, options: Options) -> FileReport:
             call_id=located.finding.key,
         )
         for located in scan.findings()
-        if _wanted(located.finding.code, options)
+        if rules.counts(located.finding.code, Path(target.name))
     ]
     return FileReport(path=target.name, format=scan.format, records=scan.records, rows=rows)
 
 
-def _wanted(code: str, options: Options) -> bool:
-    if options.select and not code.startswith(options.select):
-        return False
-    return not (options.ignore and code.startswith(options.ignore))
+class _Worker:
+    """What a process of the pool keeps between two files."""
+
+    _work: Callable[[Target], FileReport]
+
+    @classmethod
+    def start(
+        cls, counter: Synchronized[c_ulonglong] | None, options: Options, rules: Rules
+    ) -> None:
+        cls._work = staticmethod(lambda target: _check_one(target, options, rules, counter))
+
+    @classmethod
+    def check(cls, target: Target) -> FileReport:
+        return cls._work(target)
+
+
+@contextmanager
+def _counting(
+    counter: Synchronized[c_ulonglong] | None, size: int
+) -> Iterator[Callable[[int], None] | None]:
+    """Adds the bytes that are read of a file to ``counter``: its size in all, even if it is read
+    twice or only in part."""
+    if counter is None:
+        yield None
+        return
+    left = size
+
+    def advance(count: int) -> None:
+        nonlocal left
+        step = min(count, left)
+        left -= step
+        _add(counter, step)
+
+    try:
+        yield advance
+    finally:
+        _add(counter, left)
+
+
+def _add(counter: Any, count: int) -> None:
+    with counter.get_lock():
+        counter.value += count
+
+
+@contextmanager
+def _progress(counter: Any, size: int) -> Iterator[None]:
+    """A progress bar on standard error, drawn by a thread while the files are read."""
+    ended = threading.Event()
+
+    def draw() -> None:
+        with click.progressbar(length=max(size, 1), label="Checking", file=sys.stderr) as bar:
+            shown = 0
+            while not ended.wait(PROGRESS_SECONDS):
+                now = counter.value
+                bar.update(now - shown)
+                shown = now
+        # The bar is gone when the findings are printed.
+        sys.stderr.write("\x1b[1A\x1b[2K")
+        sys.stderr.flush()
+
+    thread = threading.Thread(target=draw, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

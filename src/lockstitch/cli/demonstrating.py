@@ -1,6 +1,7 @@
-"""`lockstitch demo`: plays the founding cases, and shows both loops side by side.
+"""`lockstitch demo`: run the original bug reports without and with Lockstitch, and print both.
 
-What happens in a case is in `lockstitch.demo`."""
+What happens in each case is in `lockstitch.demo`. On a terminal, rich prints the two sides next to
+each other; without rich, or if the output is not a terminal, one follows the other as text."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from lockstitch.cli.app import CLEAN, FINDINGS
 from lockstitch.cli.missing_parts import needs
 from lockstitch.cli.reporting import printable
+from lockstitch.core.errors import LockstitchError
 
 if TYPE_CHECKING:
     from lockstitch.demo.playing import Line, Played, Side
@@ -25,17 +26,21 @@ WHO_WIDTH = 9
 _STYLES = {"fault": "yellow", "process": "yellow", "provider": "bold red", "output": "green"}
 
 
+class UnknownCase(LockstitchError):
+    """The command line names a case that does not exist."""
+
+
 def run(letters: Sequence[str], output: str) -> int:
-    """Play these cases, or all; the exit code says whether each went as it must."""
-    with needs("demo", "emulator", "gateway", "openai", "sqlite"):
-        import lockstitch.store.sqlite  # noqa: F401  where the Runner keeps its threads
+    """Run these cases, or all of them. Returns the exit code: 0 if each behaved as expected."""
+    with needs("demo", "demo"):
+        import lockstitch.store.sqlite  # noqa: F401  the Runner's store
         from lockstitch.demo.cases import CASES
         from lockstitch.demo.playing import play
 
     wanted = [letter.upper() for letter in letters] or list(CASES)
     for letter in wanted:
         if letter not in CASES:
-            raise typer.BadParameter(f"there is no case {letter!r}. Choose of: {', '.join(CASES)}.")
+            raise UnknownCase(f"There is no case {letter!r}. Choose from: {', '.join(CASES)}.")
     played = []
     for letter in wanted:
         played.append(asyncio.run(play(CASES[letter])))
@@ -67,15 +72,15 @@ def _plain_side(side: Side) -> dict[str, Any]:
 
 
 def _verdicts(played: Played) -> tuple[str, str]:
-    """What is to be said of each side."""
-    naive = "It came through: this shows nothing."
+    """One sentence about each side."""
+    naive = "Unexpected: this did not fail, so the case shows nothing."
     if played.naive_failed:
         naive = f"Failed: {played.case.lost}"
-    held = "Failed: this must not happen. Please report it."
+    held = "Unexpected: Lockstitch failed here. Please report this."
     if played.held:
         effects = played.lockstitch.effects
         once = "" if effects == 0 else f" The tool ran {_times(effects)}."
-        held = f"Held: every call has its output; no rule of the provider was broken.{once}"
+        held = f"OK: every call has exactly one output.{once}"
     return naive, held
 
 
@@ -84,10 +89,14 @@ def _times(count: int) -> str:
 
 
 def _show(played: Played) -> None:
-    if sys.stdout.isatty():
-        _show_columns(played)
-    else:
+    if not sys.stdout.isatty() or find_spec("rich") is None:
         _show_lines(played)
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(side_by_side(played, console.width))
+    console.print()
 
 
 def _show_lines(played: Played) -> None:
@@ -102,25 +111,26 @@ def _show_lines(played: Played) -> None:
     print(flush=True)
 
 
-def _show_columns(played: Played) -> None:
+def side_by_side(played: Played, width: int) -> Any:
+    """Return a rich renderable with both sides in columns, or below each other if too narrow."""
     from rich.columns import Columns
-    from rich.console import Console
+    from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
 
-    console = Console()
     case = played.case
-    # Panels of one width, so that columns are made of them where there is room for two.
-    width = max(40, (console.width - 1) // 2)
+    # Both panels have the same width, so that rich puts two next to each other if they fit.
+    each = max(40, (width - 1) // 2)
     naive, held = _verdicts(played)
     panels = [
-        Panel(_column(played.naive.lines, naive, "red"), title=case.names[0], width=width),
-        Panel(_column(played.lockstitch.lines, held, "green"), title=case.names[1], width=width),
+        Panel(_column(played.naive.lines, naive, "red"), title=case.names[0], width=each),
+        Panel(_column(played.lockstitch.lines, held, "green"), title=case.names[1], width=each),
     ]
-    console.print(Text(f"Case {case.letter}: {case.title}", style="bold"))
-    console.print(Text(case.story))
-    console.print(Columns(panels, padding=(0, 0)))
-    console.print()
+    return Group(
+        Text(f"Case {case.letter}: {case.title}", style="bold"),
+        Text(case.story),
+        Columns(panels, padding=(0, 0)),
+    )
 
 
 def _column(lines: Sequence[Line], verdict: str, colour: str) -> Any:

@@ -1,4 +1,4 @@
-"""`lockstitch emulate`: runs the emulator until it is stopped, and tells what happened."""
+"""`lockstitch emulate`: run the emulator until it is stopped, then print a summary."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-import typer
+import click
 
 from lockstitch.cli.app import CLEAN, TROUBLE
-from lockstitch.cli.streams import complain, let_go
+from lockstitch.cli.streams import complain, discard
 
 try:
     from lockstitch.emulator import Emulator, EmulatorError, Script, Settings, load
@@ -41,7 +41,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Serve until SIGINT or SIGTERM; the exit code."""
+    """Serve until SIGINT or SIGTERM. Returns the exit code."""
     if MISSING is not None:
         return _without_parts()
     try:
@@ -50,25 +50,25 @@ def run(options: Options) -> int:
             emulator = _made(options, file)
             return asyncio.run(_serve(emulator, options))
     except EmulatorError as error:
-        typer.echo(f"lockstitch: {error}", err=True)
+        click.echo(f"lockstitch: {error}", err=True)
         return TROUBLE
 
 
 def list_faults() -> int:
-    """Every fault, what it does, and its settings."""
+    """Print every fault, what it does, and its settings."""
     if MISSING is not None:
         return _without_parts()
     for kind in FAULTS.values():
-        typer.echo(f"{kind.name}  (strikes {_ON[kind.strikes]})")
-        typer.echo(f"    {kind.does}.")
+        click.echo(f"{kind.name}  (triggered by {_ON[kind.strikes]})")
+        click.echo(f"    {kind.does}.")
         if kind.point is not None:
-            typer.echo(f"    Where, if not said: {kind.point[0]}={kind.point[1]}")
+            click.echo(f"    Default place: {kind.point[0]}={kind.point[1]}")
         _list_settings(kind.settings)
-    typer.echo("\nSettings of every fault:")
+    click.echo("\nSettings of all faults:")
     _list_settings(COMMON)
-    typer.echo("\nWhere in a stream, for faults that strike an event:")
+    click.echo("\nPlace in a stream, for faults that are triggered by an event:")
     _list_settings(POINTS)
-    typer.echo('\nFor example: --fault "cut after=response.output_item.done nth=2 how=reset"')
+    click.echo('\nExample: --fault "cut before=response.completed how=reset"')
     return CLEAN
 
 
@@ -79,11 +79,11 @@ def _list_settings(settings: dict[str, Setting]) -> None:
     for name, setting in settings.items():
         choices = f": {', '.join(setting.choices)}" if setting.choices else ""
         default = f" (default {setting.default})" if setting.default not in {"", 0} else ""
-        typer.echo(f"    {name}=  {setting.means}{choices}{default}")
+        click.echo(f"    {name}=  {setting.means}{choices}{default}")
 
 
 def _without_parts() -> int:
-    typer.echo(
+    click.echo(
         f"lockstitch: emulate needs {MISSING}, which is not installed."
         " Run: pip install 'lockstitch[emulator]'",
         err=True,
@@ -116,7 +116,7 @@ def _opened(path: Path | None, stack: ExitStack) -> TextIO | None:
 
 
 def _close(file: TextIO) -> None:
-    with suppress(OSError):  # what could not be written was told when it happened
+    with suppress(OSError):  # a write error was reported when it happened
         file.close()
 
 
@@ -129,24 +129,28 @@ async def _serve(emulator: Emulator, options: Options) -> int:
     for name in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
             loop.add_signal_handler(name, stopped.set)
-    _greet(emulator, options)  # whoever waited for this may stop it at once
+    _greet(emulator, options)  # last: whoever waits for this may send a signal at once
     await stopped.wait()
     await emulator.stop()
     _summarise(emulator.record, emulator)
     if emulator.record.unwritten is not None:
-        complain(f"{options.record}: not all of the record is in it: {emulator.record.unwritten}.")
+        complain(f"{options.record} is incomplete: {emulator.record.unwritten}.")
         return TROUBLE
     return CLEAN
 
 
 def _greet(emulator: Emulator, options: Options) -> None:
-    _say(f"A strict provider listens on {emulator.url} (seed {options.seed}).")
+    _say(f"The emulator listens on {emulator.url} (seed {options.seed}).")
     _say(f"    export OPENAI_BASE_URL={emulator.base_url} OPENAI_API_KEY=any")
-    _say(f"    What happened: {emulator.url}/_emulator    Stop: Ctrl-C")
+    _say(f"    Recorded requests: {emulator.url}/_emulator    Stop: Ctrl-C")
     if not _is_loopback(options.host):
-        typer.echo(
-            f"Careful: {options.host} can be reached from other machines"
-            + ("." if options.key else ", and any key is taken (--api-key KEY)."),
+        click.echo(
+            f"Warning: other machines can reach {options.host}"
+            + (
+                "."
+                if options.key
+                else ", and any API key is accepted. Choose one with --api-key KEY."
+            ),
             err=True,
         )
 
@@ -159,7 +163,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _tell(entry: Entry) -> None:
-    """One line for what matters: requests, refusals, faults, lost connections."""
+    """Print a line for each request, error response, fault and lost connection."""
     if entry.kind == "event" or (entry.kind == "frame" and entry.sent and not entry.broke):
         return
     arrow = "<-" if entry.sent else "->"
@@ -169,26 +173,26 @@ def _tell(entry: Entry) -> None:
 
 def _say(text: str) -> None:
     try:
-        typer.echo(text)
-    except OSError:  # nobody looks any more (`| head`); clients are answered all the same
-        let_go(sys.stdout)
+        click.echo(text)
+    except OSError:  # the reader is gone (`| head`); keep serving
+        discard(sys.stdout)
 
 
 def _summarise(record: Record, emulator: Emulator) -> None:
-    _say("\nWhat was asked:")
+    _say("\nRequests:")
     for what, times in sorted(record.requests.items()):
         _say(f"{times:>7}  {what}")
     if not record.requests:
-        _say("    nothing")
+        _say("    none")
     _summarise_part("Rules broken", dict(record.broken))
-    _summarise_part("Faults struck", dict(record.struck))
+    _summarise_part("Faults triggered", dict(record.struck))
     never = [fault.text for fault in emulator.faults.unstruck()]
     if never:
-        _say("Faults that never struck:")
+        _say("Faults never triggered:")
         for text in never:
             _say(f"         {text}")
     if record.dropped:
-        _say(f"The oldest {record.dropped} entries of the record were dropped.")
+        _say(f"The record is full: its oldest {record.dropped} entries were dropped.")
 
 
 def _summarise_part(title: str, counted: dict[str, int]) -> None:

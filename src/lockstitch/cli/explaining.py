@@ -6,6 +6,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+from lockstitch.cli.reporting import styled
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.rules import RULES
 
@@ -15,14 +16,9 @@ def explain(code: str) -> int:
     code = code.strip().upper()
     if code not in RULES:
         raise LockstitchError(f"There is no rule {code}. The rules are {', '.join(RULES)}.")
-    page = _page(code)
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console(width=min(100, Console().width)).print(Markdown(page))
-    else:
-        print(page.rstrip())
+    style = styled(sys.stdout)
+    for line in _page(code).rstrip().splitlines():
+        print(style.bold(line) if line.startswith("#") else line)
     return 0
 
 

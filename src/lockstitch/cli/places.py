@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from lockstitch.cli.streams import let_go
+from lockstitch.cli.streams import discard
 from lockstitch.sessions.errors import CannotWrite
 
 STANDARD_OUTPUT: Final = "-"
@@ -127,7 +127,7 @@ def writing_into(place: Place) -> Iterator[BinaryIO]:
         raise
     except OSError as error:
         if place.is_stdout:
-            let_go(sys.stdout)
+            discard(sys.stdout)
         name = "Standard output" if place.is_stdout else f"{place.name}:"
         raise CannotWrite(f"{name} cannot be written: {error.strerror}.") from error
 

@@ -12,6 +12,8 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from lockstitch import __version__
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
@@ -31,14 +33,14 @@ class Row:
 
     @property
     def sentence(self) -> str:
-        """The message, with the place and the conversation where the line does not tell them."""
+        """The message, with the place and the conversation if there is no line number."""
         place = self.where if self.line is None else ""
         more = ", ".join(part for part in (self.label, place) if part)
         return f"{self.message} [{more}]" if more else self.message
 
 
 def row_of(finding: Finding, where: Callable[[Place], str]) -> Row:
-    """A finding in what is no file: ``where`` tells its places."""
+    """A finding in a store; ``where`` names its places."""
     return Row(
         code=finding.code,
         line=None,
@@ -49,7 +51,7 @@ def row_of(finding: Finding, where: Callable[[Place], str]) -> Row:
 
 
 STORE: Final = "store"
-"""The format of a conversation that is no file."""
+"""The format of a conversation in a store."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,9 +64,9 @@ class FileReport:
     rows: list[Row] = field(default_factory=list)
     error: str = ""
     skipped: bool = False
-    """It is no session, and nobody named it."""
+    """It is not a session file, and was found in a folder."""
     empty: bool = False
-    """There is nothing in it. That is no error among others, and yet it may have been a session."""
+    """The file is empty. Not an error in a folder, but worth saying: a session may be lost."""
 
 
 def printable(text: str) -> str:
@@ -72,8 +74,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def print_text(reports: list[FileReport], statistics: bool) -> None:
-    style = styled(sys.stdout)
+class Look(Struct, frozen=True, kw_only=True):
+    """How a report is printed."""
+
+    statistics: bool = False
+    quiet: bool = False
+    """Findings and errors only."""
+    color: str = "auto"
+    notes: tuple[str, ...] = ()
+    """Sentences for the summary."""
+
+
+def print_text(reports: list[FileReport], look: Look) -> None:
+    style = styled(sys.stdout, look.color)
     for report in reports:
         for row in report.rows:
             line = f":{row.line}" if row.line is not None else ""
@@ -83,17 +96,18 @@ def print_text(reports: list[FileReport], statistics: bool) -> None:
     for report in reports:
         if report.error:
             print(f"lockstitch: {printable(report.error)}", file=sys.stderr)
-    if statistics:
+    if look.statistics:
         for code, count in sorted(_counts(reports).items()):
             print(f"{count:>6}  {style.red(code)}  {RULES[code].summary}")
-    print(_summary(reports))
+    if not look.quiet:
+        print(_summary(reports, look.notes))
 
 
 def _counts(reports: list[FileReport]) -> Counter[str]:
     return Counter(row.code for report in reports for row in report.rows)
 
 
-def _summary(reports: list[FileReport]) -> str:
+def _summary(reports: list[FileReport], notes: tuple[str, ...] = ()) -> str:
     found = sum(len(report.rows) for report in reports)
     broken = sum(bool(report.rows) for report in reports)
     unread = sum(bool(report.error) for report in reports)
@@ -101,24 +115,26 @@ def _summary(reports: list[FileReport]) -> str:
     records = sum(report.records for report in reports)
     noun = "conversation" if all(report.format == STORE for report in reports) else "file"
     if found:
-        said = [f"Found {_many(found, 'problem')} in {broken} of {_many(read, noun)}"]
-        said[0] += f" ({_many(records, 'record')})."
+        said = [f"Found {count_of(found, 'problem')} in {broken} of {count_of(read, noun)}"]
+        said[0] += f" ({count_of(records, 'record')})."
     elif read:
-        said = [f"All clean: {_many(read, noun)}, {_many(records, 'record')}."]
+        said = [f"All clean: {count_of(read, noun)}, {count_of(records, 'record')}."]
     else:
         said = ["Nothing was checked."]
     if unread:
-        said.append(f"{_many(unread, noun)} could not be read.")
+        said.append(f"{count_of(unread, noun)} could not be read.")
+    said += notes
     if any(report.rows and report.format != STORE for report in reports):
-        said.append("Mend with: lockstitch mend PATH")  # last: no full stop behind a command
+        said.append("Repair with: lockstitch mend PATH")  # last: no full stop after a command
     return " ".join(said)
 
 
-def _many(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
+    """A number with its noun: `1 file`, `2 files`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def print_json(reports: list[FileReport], statistics: bool) -> None:
+def print_json(reports: list[FileReport], look: Look) -> None:
     files = []
     for report in reports:
         shown = asdict(report)
@@ -127,12 +143,12 @@ def print_json(reports: list[FileReport], statistics: bool) -> None:
         shown["error"] = report.error or None
         files.append(shown)
     result: dict[str, Any] = {"version": __version__, "files": files}
-    if statistics:
+    if look.statistics:
         result["statistics"] = dict(sorted(_counts(reports).items()))
     print(json.dumps(result, indent=2))
 
 
-def print_github(reports: list[FileReport], statistics: bool) -> None:
+def print_github(reports: list[FileReport], look: Look) -> None:
     """Workflow commands: GitHub shows them at the line they are about."""
     for report in reports:
         for row in report.rows:
@@ -142,7 +158,8 @@ def print_github(reports: list[FileReport], statistics: bool) -> None:
             print(f"::error {where}::{_data(row.sentence)}")
         if report.error:
             print(f"::error file={_property(report.path)}::{_data(report.error)}")
-    print(_summary(reports))
+    if not look.quiet:
+        print(_summary(reports, look.notes))
 
 
 def _data(text: str) -> str:
@@ -153,7 +170,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def print_sarif(reports: list[FileReport], statistics: bool) -> None:
+def print_sarif(reports: list[FileReport], _: Look) -> None:
     """SARIF 2.1.0, as code scanning services read it."""
     rules = [
         {
@@ -207,7 +224,7 @@ def _uri(path: str) -> str:
     return quote(os.fsencode(PurePath(path).as_posix()), safe="/!$&'()*+,;=@")
 
 
-PRINTERS: Final[dict[str, Callable[[list[FileReport], bool], None]]] = {
+PRINTERS: Final[dict[str, Callable[[list[FileReport], Look], None]]] = {
     "text": print_text,
     "json": print_json,
     "github": print_github,
@@ -216,7 +233,7 @@ PRINTERS: Final[dict[str, Callable[[list[FileReport], bool], None]]] = {
 
 
 class _Style:
-    """Colours, on a terminal only."""
+    """Text in colors, if they are on."""
 
     def __init__(self, on: bool) -> None:
         self._on = on
@@ -231,9 +248,13 @@ class _Style:
         return f"\x1b[32m{text}\x1b[0m" if self._on else text
 
 
-def styled(stream: Any) -> _Style:
-    """Colours for a stream, if it is a terminal that can show them and nobody said no.
-
-    https://no-color.org: "when present and not an empty string (regardless of its value)"."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return _Style(wanted and stream.isatty())
+def styled(stream: Any, color: str = "auto") -> _Style:
+    """Colors for a stream: as `--color` says, else as NO_COLOR (https://no-color.org) or
+    FORCE_COLOR says, else on a terminal that can show them."""
+    if color != "auto":
+        return _Style(color == "always")
+    if os.environ.get("NO_COLOR"):
+        return _Style(False)
+    if os.environ.get("FORCE_COLOR"):
+        return _Style(True)
+    return _Style(stream.isatty() and os.environ.get("TERM") != "dumb")

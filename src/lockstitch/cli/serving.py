@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import typer
+import click
 
 from lockstitch.cli.app import CLEAN
 from lockstitch.cli.missing_parts import PartMissing, needs
@@ -34,10 +34,17 @@ def run(
     store: str | None,
     config: str | None,
     workers: int | None,
+    guard: str | None,
 ) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     options = Options(
-        host=host, port=port, upstream=upstream, store=store, config=config, workers=workers
+        host=host,
+        port=port,
+        upstream=upstream,
+        store=store,
+        config=config,
+        workers=workers,
+        guard=guard,
     )
     return run_loop(_serve(options))
 
@@ -78,8 +85,8 @@ async def _emulator(stack: AsyncExitStack) -> str:
             from lockstitch.emulator import Emulator, Settings
     except PartMissing as missing:
         raise PartMissing(
-            "There is no upstream. Set OPENAI_API_KEY, or name one (--upstream URL, --config FILE)."
-            f" To have an emulator in its place: {missing}"
+            "There is no upstream. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or name one (--upstream"
+            f" URL, --config FILE). To use a local emulator instead: {missing}"
         ) from None
     # A provider of its own each time: its ids must not be those in the journal of an earlier one.
     emulator = await stack.enter_async_context(
@@ -88,66 +95,103 @@ async def _emulator(stack: AsyncExitStack) -> str:
     return emulator.base_url
 
 
+_API_NAMES: Final = {
+    "responses": "Responses",
+    "chat": "Chat Completions",
+    "messages": "Anthropic Messages",
+}
+_GUARDS: Final = {
+    "mend": "broken tool-call histories are repaired before they are sent",
+    "report": "broken tool-call histories are logged and sent unchanged",
+    "refuse": "broken tool-call histories are rejected",
+    "off": "tool-call histories are not checked",
+}
+
+
 def _greet(config: Config) -> None:
-    """What to put into a client's configuration."""
+    """Say where the gateway is, what it does, and what to put into a client's configuration."""
     server = config.server
-    base = f"{server.url}/v1"
-    key = "one that `lockstitch key NAME` printed" if config.keys else "any"
-    if not config.keys and not config.emulator and any(not one.key for one in config.upstreams):
-        key = "your own: it goes on to the upstream"
-    said = [
-        f"Lockstitch listens on {server.url}",
+    lines = [
+        f"Lockstitch is running at {server.url}",
         *_upstreams(config),
-        f"The journal is kept in {public_url(config.store).removeprefix('sqlite:///')}",
+        *_guard(config),
+        f"  Store: {public_url(config.store).removeprefix('sqlite:///')}",
         "",
-        "For clients of OpenAI:",
-        f"    export OPENAI_BASE_URL={base}",
-        f"    export OPENAI_API_KEY=…    # {key}",
-        *_for_anthropic(config, key),
-        "For Codex, in ~/.codex/config.toml:",
-        '    model_provider = "lockstitch"',
-        "    [model_providers.lockstitch]",
-        '    name = "Lockstitch"',
-        f'    base_url = "{base}"',
-        '    wire_api = "responses"',
-        '    env_key = "OPENAI_API_KEY"',
-        "",
-        "Stop: Ctrl-C",
+        *_client_settings(config),
+        "Stop with Ctrl-C.",
     ]
-    typer.echo("\n".join(said))
+    click.echo("\n".join(lines))
     for one in config.upstreams if config.keys else ():
         if one.key is None:
-            typer.echo(
-                f"Careful: upstream {one.name} has no key (key_env, key_file), and clients' keys"
-                " are for the gateway alone: it will be asked without one.",
+            click.echo(
+                f"Warning: upstream {one.name} has no key (key_env, key_file). Clients' keys are"
+                " for the gateway and are not forwarded, so requests go out without a key.",
                 err=True,
             )
     if not server.has_tls and not is_loopback(server.host):
-        typer.echo(
-            f"Careful: {server.host} can be reached from other machines, and without TLS keys and"
-            " conversations can be read on the way (tls_certificate, tls_key).",
+        click.echo(
+            f"Warning: {server.host} can be reached from other machines, and without TLS anyone on"
+            " the network can read keys and conversations (tls_certificate, tls_key).",
             err=True,
         )
-
-
-def _for_anthropic(config: Config, key: str) -> list[str]:
-    if not any("messages" in one.apis for one in config.upstreams):
-        return []
-    return [
-        "For clients of Anthropic, which add /v1 themselves:",
-        f"    export ANTHROPIC_BASE_URL={config.server.url}",
-        f"    export ANTHROPIC_API_KEY=…    # {key}",
-    ]
 
 
 def _upstreams(config: Config) -> list[str]:
     if config.emulator:
         return [
-            f"    Its upstream is an emulator at {config.upstreams[0].url}: there is no"
-            " OPENAI_API_KEY.",
-            "    It repeats what it is told, and calls the tools that are named to it.",
+            f"  Upstream: a local emulator at {config.upstreams[0].url}, because neither"
+            " OPENAI_API_KEY nor ANTHROPIC_API_KEY is set.",
+            "    It repeats what it is told and calls the tools that a message names.",
         ]
-    return [f"    Upstream {one.name}: {one.url}" for one in config.upstreams]
+    return [
+        f"  Upstream {one.name}: {one.url} ({', '.join(_API_NAMES[api] for api in one.apis)})"
+        for one in config.upstreams
+    ]
+
+
+def _guard(config: Config) -> list[str]:
+    named = {one.name: one.guard for one in config.upstreams}
+    named |= {f"key {one.name}": one.guard for one in config.keys if one.guard is not None}
+    if len(set(named.values())) == 1:
+        guard = next(iter(named.values()))
+        return [f"  Guard: {guard} ({_GUARDS[guard]})"]
+    return ["  Guard: " + ", ".join(f"{guard} for {name}" for name, guard in named.items())]
+
+
+def _client_settings(config: Config) -> list[str]:
+    """What to set in clients of the APIs that there is an upstream for."""
+    apis = {api for one in config.upstreams for api in one.apis}
+    url = config.server.url
+    key = "any value works"
+    if config.keys:
+        key = "a key that `lockstitch key NAME` printed"
+    elif not config.emulator and any(one.key is None for one in config.upstreams):
+        key = "your own key, which is forwarded"
+    lines: list[str] = []
+    if apis & {"responses", "chat"}:
+        lines += [
+            "OpenAI clients:",
+            f"    export OPENAI_BASE_URL={url}/v1",
+            f"    export OPENAI_API_KEY=…    # {key}",
+        ]
+    if "messages" in apis:
+        lines += [
+            "Anthropic clients and Claude Code:",
+            f"    export ANTHROPIC_BASE_URL={url}",
+            f"    export ANTHROPIC_API_KEY=…    # {key}",
+        ]
+    if "responses" in apis:
+        lines += [
+            "Codex CLI (it does not read OPENAI_BASE_URL): at the top of ~/.codex/config.toml:",
+            '    model_provider = "lockstitch"',
+            "  and at the end of the same file:",
+            "    [model_providers.lockstitch]",
+            '    name = "Lockstitch"',
+            f'    base_url = "{url}/v1"',
+            '    wire_api = "responses"',
+            '    env_key = "OPENAI_API_KEY"',
+        ]
+    return [*lines, ""]
 
 
 # Keys
@@ -160,11 +204,11 @@ def make_key(
 ) -> int:
     """Print a new key, and the block that makes it one."""
     if not NAME.fullmatch(name):
-        raise typer.BadParameter(f"NAME {NAME_SAYS}, and begin with a letter or a digit.")
+        raise click.BadParameter(f"NAME {NAME_SAYS}, and begin with a letter or a digit.")
     ends = None if expires is None else _moment(expires, datetime.now(UTC))
     key = new_key()
     block_is = "This goes" if sys.stdout.isatty() else "What standard output got goes"
-    typer.echo(
+    click.echo(
         f"The key of {name}, which is shown this once:\n\n    {key}\n\nIt is what a client of the"
         f" gateway has as its API key. {block_is} into the file of `lockstitch serve --config`"
         f"{':' if sys.stdout.isatty() else '.'}",
@@ -178,7 +222,7 @@ def make_key(
     if concurrent is not None:
         block.append(f"concurrent = {concurrent}")
     # A line of its own, also behind a file whose last line has no end.
-    typer.echo("\n" + "\n".join(block))
+    click.echo("\n" + "\n".join(block))
     return CLEAN
 
 
@@ -190,10 +234,10 @@ def _moment(text: str, now: datetime) -> datetime:
             return now + int(span[1]) * _SPANS[span[2]]
         said = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "--expires is a time from now (90d, 12h, 4w), or a date (2027-01-31)."
         ) from None
     ends = said.astimezone(UTC) if said.tzinfo else said.replace(tzinfo=UTC)
     if ends <= now:
-        raise typer.BadParameter("--expires is in the past: nobody could use the key.")
+        raise click.BadParameter("--expires is in the past: nobody could use the key.")
     return ends

@@ -1,153 +1,149 @@
-"""`lockstitch store …`: the commands and their options. What they do is in `storing`, imported
-when one of them runs."""
+"""The options of `lockstitch store …`."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
+import click
 
-store = typer.Typer(
-    name="store",
-    help="Look after a store: list, export, import, deletion, keys.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+from lockstitch.cli.options import OUTPUT, Group, Number, option
+
+_URL: Final = click.argument("url", metavar="URL")
+_CONVERSATION: Final = option(
+    "--conversation", multiple=True, metavar="ID", help="Only this conversation; repeatable."
 )
 
 
-class Output(StrEnum):
-    text = "text"
-    json = "json"
+@click.group(cls=Group, examples=("lockstitch store list sqlite:///agent.db",))
+def store() -> None:
+    """List, show, export and delete stored conversations.
+
+    URL is sqlite:///FILE or postgresql://USER@HOST/DATABASE."""
 
 
-Url = Annotated[
-    str,
-    typer.Argument(
-        help="sqlite:///FILE, or postgresql://USER@HOST/DATABASE.",
-        metavar="URL",
-        show_default=False,
-    ),
-]
-Said = Annotated[Output, typer.Option("--output", help="How to say it.")]
+@store.command("list", examples=("lockstitch store list sqlite:///agent.db",))
+@_URL
+@OUTPUT
+def list_(url: str, output: str) -> int:
+    """List the conversations in a store.
 
-
-@store.command()
-def stats(url: Url, output: Said = Output.text) -> None:
-    """How much a store holds."""
+    Shows each conversation's id, model, first words, last change (UTC) and number of records. An
+    encrypted store can be listed without its key, but then model and words are not shown."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.stats(url, output.value))
+    return storing.list_(url, output)
 
 
-@store.command("list")
-def list_(url: Url, output: Said = Output.text) -> None:
-    """The conversations of a store, by name.
-
-    One in each line: when it was last written to (UTC), how many records it has, and its name.
-    Names are not encrypted, so an encrypted store can be listed without its key."""
+@store.command(examples=("lockstitch store show sqlite:///agent.db thread-42",))
+@_URL
+@click.argument("conversation", metavar="ID")
+@OUTPUT
+def show(url: str, conversation: str, output: str) -> int:
+    """Print one conversation."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.list_(url, output.value))
+    return storing.show(url, conversation, output)
 
 
-@store.command()
-def export(
-    url: Url,
-    file: Annotated[
-        str, typer.Argument(help="Where to write; - for standard output.", metavar="FILE")
-    ] = "-",
-    conversation: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this one; may be given again.", metavar="ID", show_default=False),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")] = False,
-) -> None:
-    """Write all that a store holds as JSONL. It is plain text, also of an encrypted store."""
+@store.command(examples=("lockstitch store stats sqlite:///agent.db",))
+@_URL
+@OUTPUT
+def stats(url: str, output: str) -> int:
+    """Show how much a store holds."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.export(url, file, tuple(conversation or ()), force=force))
+    return storing.stats(url, output)
 
 
-@store.command("import")
-def import_(
-    url: Url,
-    file: Annotated[
-        str, typer.Argument(help="An export; - for standard input.", metavar="FILE")
-    ] = "-",
-    output: Said = Output.text,
-) -> None:
-    """Read an export into a store. What is there already is skipped.
+@store.command(examples=("lockstitch store export sqlite:///agent.db backup.jsonl",))
+@_URL
+@click.argument("file", default="-", metavar="[FILE]")
+@_CONVERSATION
+@option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+def export(url: str, file: str, conversation: tuple[str, ...], force: bool) -> int:
+    """Export conversations as JSONL.
 
-    Exit code 0: all of it is in the store, 1: a conversation is there with other records and was
-    left as it is, 2: the export or the store could not be read."""
+    FILE is - (default) for standard output. An encrypted store is exported as plain text."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.import_(url, None if file == "-" else Path(file), output.value))
+    return storing.export(url, file, conversation, force=force)
 
 
-@store.command()
-def migrate(url: Url, output: Said = Output.text) -> None:
-    """Make a store, or bring one of an older version up to date."""
+@store.command("import", examples=("lockstitch store import sqlite:///new.db backup.jsonl",))
+@_URL
+@click.argument("file", default="-", metavar="[FILE]")
+@OUTPUT
+def import_(url: str, file: str, output: str) -> int:
+    """Import an export into a store.
+
+    FILE is - (default) for standard input. Records that are there already are skipped.
+
+    Exit codes: 0 everything is in the store, 1 a conversation exists with other records and was
+    left unchanged, 2 the export or the store could not be read."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.migrate(url, output.value))
+    return storing.import_(url, None if file == "-" else Path(file), output)
 
 
-@store.command()
+@store.command(examples=("lockstitch store migrate sqlite:///agent.db",))
+@_URL
+@OUTPUT
+def migrate(url: str, output: str) -> int:
+    """Create a store, or update one from an older version."""
+    from lockstitch.cli import storing
+
+    return storing.migrate(url, output)
+
+
+@store.command(examples=("lockstitch store delete sqlite:///agent.db --older-than 90",))
+@_URL
+@_CONVERSATION
+@option(
+    "--older-than",
+    type=Number(min=0),
+    metavar="DAYS",
+    help="All conversations that have not changed for this many days.",
+)
+@option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@option("--vacuum", is_flag=True, help="Return the freed space to the disk; takes a while.")
+@OUTPUT
 def delete(
-    url: Url,
-    conversation: Annotated[
-        list[str] | None,
-        typer.Option(help="This one; may be given again.", metavar="ID", show_default=False),
-    ] = None,
-    older_than: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Every one that was not written to for as many days.",
-            metavar="DAYS",
-            show_default=False,
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    vacuum: Annotated[
-        bool, typer.Option("--vacuum", help="Give the space back, which takes a while.")
-    ] = False,
-    output: Said = Output.text,
-) -> None:
-    """Delete conversations. They cannot be brought back."""
+    url: str,
+    conversation: tuple[str, ...],
+    older_than: float | None,
+    yes: bool,
+    vacuum: bool,
+    output: str,
+) -> int:
+    """Delete conversations. This cannot be undone."""
     from lockstitch.cli import storing
 
     if bool(conversation) == (older_than is not None):
-        raise typer.BadParameter("name what to delete: --conversation ID, or --older-than DAYS.")
-    which = storing.Which(tuple(conversation or ()), older_than)
-    raise typer.Exit(storing.delete(url, which, output.value, yes=yes, vacuum=vacuum))
+        raise click.UsageError("Name what to delete: --conversation ID, or --older-than DAYS.")
+    which = storing.Which(conversation, older_than)
+    return storing.delete(url, which, output, yes=yes, vacuum=vacuum)
 
 
-@store.command()
-def key() -> None:
-    """Print a new key for an encrypted store. Whoever has it can read the store; without it nobody
-    can."""
+@store.command(examples=("lockstitch store key > store.key",))
+def key() -> int:
+    """Print a new key for an encrypted store.
+
+    Anyone who has the key can read the store. Without it, nobody can."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.key())
+    return storing.key()
 
 
-@store.command()
-def rotate(
-    url: Url,
-    vacuum: Annotated[
-        bool,
-        typer.Option("--vacuum", help="Give the space of what was sealed otherwise back."),
-    ] = False,
-    output: Said = Output.text,
-) -> None:
-    """Seal every record with the first of the keys. Those that are plain are encrypted.
+@store.command(examples=("lockstitch store rotate sqlite:///agent.db",))
+@_URL
+@option("--vacuum", is_flag=True, help="Return the freed space to the disk; takes a while.")
+@OUTPUT
+def rotate(url: str, vacuum: bool, output: str) -> int:
+    """Encrypt every record again with the newest key.
 
-    The keys are those of LOCKSTITCH_STORE_KEY_FILE or LOCKSTITCH_STORE_KEY, one in each line: the
-    new one first, behind it those that were used before."""
+    The keys are in LOCKSTITCH_STORE_KEY_FILE or LOCKSTITCH_STORE_KEY, one per line: the new key
+    first, then the old ones. Plain records are encrypted too."""
     from lockstitch.cli import storing
 
-    raise typer.Exit(storing.rotate(url, output.value, vacuum=vacuum))
+    return storing.rotate(url, output, vacuum=vacuum)

@@ -5,29 +5,60 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import typer
+import click
 
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
 from lockstitch.cli.places import Kind, place, writing_into
 from lockstitch.cli.reporting import printable
+from lockstitch.cli.transcript import Head, entries, fit, lines, model_of, width
+from lockstitch.core import records
 from lockstitch.core.errors import LockstitchError
+from lockstitch.core.records import Record, UnreadableRecord
 from lockstitch.sessions.source import Source, standard_input
 from lockstitch.store.contract import Store, Summary
-from lockstitch.store.errors import CannotWrite, NotAKey
-from lockstitch.store.keys import KEY_FILE_VARIABLE, KEY_VARIABLE, keys_from_environment, new_key
+from lockstitch.store.errors import CannotWrite, Damaged, NotAKey, StoreError, WrongKey
+from lockstitch.store.keys import (
+    KEY_FILE_VARIABLE,
+    KEY_VARIABLE,
+    checked_plain,
+    keys_from_environment,
+    new_key,
+)
 from lockstitch.store.opening import open_store
 from lockstitch.store.transfer import expect_export, export_store, import_store
 
 DAY_SECONDS = 86_400
+
+HEAD_RECORDS = 12
+HEAD_BYTES = 262_144
+"""How much of a conversation is read to list it: the model and the first user message are among the
+first records. A store reads records in pages, so one large item more may be read."""
+
+PAGE_CONVERSATIONS = 64
+"""How many conversations of a list are read at once."""
+
+MODEL_CELLS = 20
+ALIGNED_THREAD_CELLS = 40
+THREAD_CELLS = 120
+WORDS_CELLS = 20
+LINE_CELLS = 140
+"""The widths of a list. Threads are aligned up to their first width and cut at the second; the
+first words have at least their own, and the line is as wide as the terminal."""
+
+COMPARED_NAMES = 20_000
+"""How many names a name that does not exist is compared with."""
+NEAR_NAMES = 3
 
 Advance = Callable[[int], None]
 
@@ -69,33 +100,209 @@ def list_(url: str, output: str) -> int:
 
 
 async def _list_as_text(store: Store) -> None:
-    """A line for each, as it comes. The name is last: how wide names are is not known before."""
-    count = 0
-    async for one in store.conversations():
-        count += 1
-        changed = datetime.fromtimestamp(one.changed, UTC)
-        print(f"{changed:%Y-%m-%d %H:%M:%S}  {one.length:>7,}  {printable(one.conversation)}")
-    if not count:
+    """Print a line for each conversation, as they are read. Columns are as wide as the first page
+    needs; the first words come last and fill the line."""
+    columns: _Columns | None = None
+    async for page in _pages(store):
+        if columns is None:
+            columns = _Columns(page)
+            if sys.stdout.isatty():
+                print(columns.line("LAST WRITE (UTC)", "RECORDS", "MODEL", "THREAD", "FIRST WORDS"))
+        for one in page:
+            changed = datetime.fromtimestamp(one.summary.changed, UTC)
+            print(
+                columns.line(
+                    f"{changed:%Y-%m-%d %H:%M}",
+                    f"{one.summary.length:,}",
+                    one.model,
+                    one.thread,
+                    one.words,
+                )
+            )
+    if columns is None:
         _complain(f"There is no conversation in {store.url}.")
 
 
 async def _list_as_json(store: Store) -> None:
-    """One document, of which no more than a line is in memory."""
+    """Print one document, of which no more than a page is in memory."""
     print(f'{{"store": {json.dumps(store.url)}, "conversations": [', end="")
     between = "\n"
-    async for one in store.conversations():
-        print(between, json.dumps(_listed(one)), sep="", end="")
-        between = ",\n"
+    async for page in _pages(store):
+        for one in page:
+            listed = {
+                "conversation": one.summary.conversation,
+                "model": one.head.model,
+                "first_words": one.head.words,
+                "records": one.summary.length,
+                "created": one.summary.created,
+                "changed": one.summary.changed,
+            }
+            print(between, json.dumps(listed), sep="", end="")
+            between = ",\n"
     print("\n]}")
 
 
-def _listed(one: Summary) -> dict[str, Any]:
-    return {
-        "conversation": one.conversation,
-        "records": one.length,
-        "created": one.created,
-        "changed": one.changed,
-    }
+class _Listed(NamedTuple):
+    """One conversation of a list."""
+
+    summary: Summary
+    head: Head
+
+    @property
+    def thread(self) -> str:
+        return printable(self.summary.conversation)
+
+    @property
+    def model(self) -> str:
+        return printable(self.head.model or "-")
+
+    @property
+    def words(self) -> str:
+        return printable(self.head.words or "-")
+
+
+class _Columns:
+    """The columns of a list, aligned."""
+
+    def __init__(self, first_page: Sequence[_Listed]) -> None:
+        widest_thread = max(width(one.thread) for one in first_page)
+        widest_model = max(width(one.model) for one in first_page)
+        self._thread = min(max(widest_thread, len("THREAD")), ALIGNED_THREAD_CELLS)
+        self._model = min(max(widest_model, len("MODEL")), MODEL_CELLS)
+        self._line = LINE_CELLS
+        if sys.stdout.isatty():
+            self._line = shutil.get_terminal_size((LINE_CELLS, 24)).columns
+
+    def line(self, changed: str, records: str, model: str, thread: str, words: str) -> str:
+        # A longer name is printed in full: it is what `store show` is given.
+        named = fit(thread, min(max(width(thread), self._thread), THREAD_CELLS))
+        begins = f"{changed}  {records:>7}  {fit(model, self._model)}  {named}  "
+        left = max(self._line - width(begins), WORDS_CELLS)
+        return f"{begins}{fit(words, left)}".rstrip()
+
+
+async def _pages(store: Store) -> AsyncIterator[list[_Listed]]:
+    """The conversations of a store with what a list shows of them, a page at a time. What was read
+    before an error is given first."""
+    page: list[Summary] = []
+    failure = None
+    try:
+        async for summary in store.conversations():
+            page.append(summary)
+            if len(page) == PAGE_CONVERSATIONS:
+                yield await _with_heads(store, page)
+                page = []
+    except StoreError as error:
+        failure = error
+    if page:
+        yield await _with_heads(store, page)
+    if failure is not None:
+        raise failure
+
+
+async def _with_heads(store: Store, page: Sequence[Summary]) -> list[_Listed]:
+    heads = await asyncio.gather(*(_head(store, one.conversation) for one in page))
+    return list(map(_Listed, page, heads))
+
+
+async def _head(store: Store, conversation: str) -> Head:
+    """What the first records say. A record that cannot be read, for want of its key or because it
+    is damaged, says nothing: the conversation is listed all the same."""
+    head, size = Head(), 0
+    try:
+        async for record in store.read(conversation, limit=HEAD_RECORDS):
+            head.add(records.decoded(record))
+            size += len(record.body or b"")
+            if head.complete or size > HEAD_BYTES:
+                break
+    except (UnreadableRecord, WrongKey, Damaged):
+        pass
+    return head
+
+
+def show(url: str, conversation: str, output: str) -> int:
+    """Print one conversation."""
+
+    async def work() -> int:
+        async with open_store(url, create=False) as store:
+            if output == "json":
+                await _show_as_json(store, conversation)
+            else:
+                await _show_as_text(store, conversation)
+        return CLEAN
+
+    return _run(work())
+
+
+async def _show_as_text(store: Store, conversation: str) -> None:
+    stored = [record async for record in store.read(conversation)]
+    if not stored:
+        await _check_exists(store, conversation)
+    facts = [records.decoded(checked_plain(one, conversation, store.url)) for one in stored]
+    print(f"{printable(conversation)} in {store.url}")
+    told = [f"model {model}"] if (model := model_of(facts)) else []
+    told.append(_many(len(stored), "record"))
+    if stored and stored[-1].at is not None:
+        told.append(
+            f"last write {datetime.fromtimestamp(stored[-1].at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        )
+    print(printable(", ".join(told)))
+    for entry in entries(facts):
+        print()
+        for line in lines(entry):
+            print(line)
+
+
+async def _show_as_json(store: Store, conversation: str) -> None:
+    """Print one document: every record, with its item as it is. One record is in memory."""
+    between = ""
+    async for record in store.read(conversation):
+        checked_plain(record, conversation, store.url)
+        if not between:
+            named = json.dumps(conversation)
+            print(f'{{"store": {json.dumps(store.url)}, "conversation": {named}, "records": [')
+        print(between, json.dumps(_record(record)), sep="", end="")
+        between = ",\n"
+    if between:
+        print("\n]}")
+        return
+    await _check_exists(store, conversation)
+    print(json.dumps({"store": store.url, "conversation": conversation, "records": []}))
+
+
+def _record(record: Record) -> dict[str, Any]:
+    """A record as JSON: the fact, and its item or note under the name that the fact has for it."""
+    fact = _json(record.payload)
+    if not isinstance(fact, dict):
+        fact = {"payload": fact}
+    told = {"seq": record.seq, "at": record.at, **fact}
+    if record.body is not None:
+        told["note" if fact.get("fact") == "noted" else "item"] = _json(record.body)
+    return told
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")
+
+
+async def _check_exists(store: Store, conversation: str) -> None:
+    """Raise an error with similar names if there is no such conversation; it may also be empty."""
+    names: list[str] = []
+    async for one in store.conversations():
+        if one.conversation == conversation:
+            return
+        if len(names) < COMPARED_NAMES:
+            names.append(one.conversation)
+    near = [name for name in names if conversation and conversation in name][:NEAR_NAMES]
+    near = near or get_close_matches(conversation, names, NEAR_NAMES)
+    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise LockstitchError(
+        f"There is no conversation {conversation!r} in {store.url}.{meant}"
+        f" List all of them with: lockstitch store list {store.url}"
+    )
 
 
 def export(url: str, file: str, conversations: tuple[str, ...], *, force: bool) -> int:
@@ -195,7 +402,7 @@ async def _meant(store: Store, which: Which, moment: float) -> str:
 def _ask(what: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise LockstitchError(f"This would delete {printable(what)}. Say --yes to do it.")
-    typer.confirm(f"Delete {printable(what)}, for good?", abort=True, err=True)
+    click.confirm(f"Delete {printable(what)}, for good?", abort=True, err=True)
 
 
 def key() -> int:
@@ -262,16 +469,12 @@ def _many(count: int, noun: str) -> str:
 
 @contextmanager
 def _progress(what: str, total: int | None) -> Iterator[Advance | None]:
-    """A bar, if somebody is there to see it."""
-    if not sys.stderr.isatty():
+    """A progress bar on a terminal, if it is known how much there is to do."""
+    if total is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda amount: progress.update(task, advance=amount)
+    with click.progressbar(length=total, label=what, file=sys.stderr) as bar:
+        yield bar.update
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import sys
 from io import TextIOWrapper
 from typing import TextIO
 
-import typer
+import click
 
 
 def make_ready() -> None:
@@ -34,20 +34,19 @@ def finish() -> None:
         try:
             stream.flush()
         except OSError:
-            let_go(stream)
+            discard(stream)
 
 
 def complain(text: str) -> None:
     """Say something on standard error, if it takes anything."""
     try:
-        typer.echo(f"lockstitch: {text}", err=True)
+        click.echo(f"lockstitch: {text}", err=True)
     except OSError:
-        let_go(sys.stderr)
+        discard(sys.stderr)
 
 
-def let_go(stream: TextIO) -> None:
-    """What is still to be written goes nowhere: Python would try once more at the end, and say that
-    it failed."""
+def discard(stream: TextIO) -> None:
+    """Drop what is still to be written. Python would try again at exit and report a failure."""
     _nowhere(stream.fileno(), os.O_WRONLY)
 
 

@@ -96,7 +96,7 @@ def _orphan(finding: Finding, where: _Where) -> str:
 
 
 def _early(finding: Finding, where: _Where) -> str:
-    return f"output for {_call(finding)} stands before its call{_at(finding, where)}"
+    return f"output for {_call(finding)} comes before its call{_at(finding, where)}"
 
 
 def _second(finding: Finding, where: _Where) -> str:
@@ -124,7 +124,7 @@ def _duplicate(finding: Finding, where: _Where) -> str:
 
 
 def _adjacent(finding: Finding, where: _Where) -> str:
-    between = f"; {where(finding.other)} stands between" if finding.other is not None else ""
+    between = f"; {where(finding.other)} comes between" if finding.other is not None else ""
     return f"output for {_call(finding)} does not follow its call at once{between}"
 
 

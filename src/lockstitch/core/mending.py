@@ -299,11 +299,11 @@ def describe(edit: Edit) -> str:
     """What an edit does, in a few words for a report."""
     match edit:
         case Settle():
-            return f"settled {edit.key or 'the call'} as {edit.settlement.outcome.value}"
+            return f"added an output for {edit.key or 'the call'} ({edit.settlement.outcome.value})"
         case Drop():
             return "removed it"
         case Move():
-            return "moved it behind its call"
+            return "moved it after its call"
         case Retype():
             return f"made its type {edit.family.output_type}"
         case Rekey():

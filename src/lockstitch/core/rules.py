@@ -19,7 +19,7 @@ class Rule(Struct, frozen=True):
 
 NO_OUTPUT = Rule("LS001", "no-output", "A call has no output.")
 ORPHAN_OUTPUT = Rule("LS002", "orphan-output", "An output has no call.")
-OUTPUT_BEFORE_CALL = Rule("LS003", "output-before-call", "An output stands before its call.")
+OUTPUT_BEFORE_CALL = Rule("LS003", "output-before-call", "An output comes before its call.")
 SECOND_OUTPUT = Rule("LS004", "second-output", "A call has more than one output.")
 ID_REUSED_WHILE_OPEN = Rule(
     "LS005", "id-reused-while-open", "A call id is used again before its first call has an output."
@@ -29,9 +29,7 @@ REASONING_PARTED = Rule(
     "LS007", "reasoning-parted", "A reasoning item is not followed by what it led to."
 )
 DUPLICATE_ITEM_ID = Rule("LS008", "duplicate-item-id", "Two items have the same id.")
-NOT_ADJACENT = Rule(
-    "LS009", "not-adjacent", "Something stands between a call and its output that may not."
-)
+NOT_ADJACENT = Rule("LS009", "not-adjacent", "Another item comes between a call and its output.")
 GROUP_INCOMPLETE = Rule(
     "LS010", "group-incomplete", "Of several calls made at once, some have an output and some none."
 )

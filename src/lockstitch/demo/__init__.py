@@ -1,4 +1,5 @@
-"""The founding cases as programs: a naive loop and the Runner meet the same script and the same
-fault. Nothing is canned: the provider is the emulator, over real sockets.
+"""The four original bug reports (A to D) as programs: each runs without and with Lockstitch.
 
-`cases` lists them, `playing` plays them. This imports neither: `cut_stream` is run as a program."""
+Both sides get the same script and the same fault from the emulator, over real sockets. `cases`
+lists the cases and `playing` runs them. This file imports neither, because `cut_stream` is also run
+as a program."""

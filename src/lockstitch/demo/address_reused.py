@@ -1,7 +1,7 @@
-"""Case A: "already sent" remembered as `id(obj)`.
+"""Case A: a loop that remembers what it has sent by `id(obj)`.
 
-An address names an object only while the object lives. The next one may be made in the same place,
-and then a fresh output looks as if it had been sent."""
+A memory address is unique only while the object lives. Python reuses it, and then a new output
+looks as if it had been sent already."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ ANSWER: Final = "Rome is the warmest, with 24 degrees."
 DEGREES: Final = {"Oslo": 4, "Rome": 24, "Lima": 19}
 
 MOST_OBJECTS: Final = 20_000
-"""How many are made, at most, until an address comes again: 15 MB. It is a handful in practice."""
+"""How many objects are made at most until an address repeats: 15 MB. A few are enough."""
 
 
 class Result(dict[str, Any]):
-    """What a thermometer says.
+    """A temperature.
 
-    It is of a size that hardly anything else has, so that a place which one leaves is free for the
-    next, whatever the process does meanwhile."""
+    Its size is unusual, so that a freed address stays free until the next result is made."""
 
     __slots__ = tuple(f"_room_{n}" for n in range(52))
 
 
 class Thermometer:
-    """A tool whose results stand where earlier ones stood, as soon as those are gone.
+    """A tool whose results reuse the memory addresses of freed results.
 
-    In a process that runs for days this happens by itself; here it is hurried."""
+    In a process that runs for days this happens by chance; here it happens at once."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -45,13 +44,13 @@ class Thermometer:
         """How warm it is in a city."""
         result = self._made(city=city, degrees=DEGREES[city])
         if id(result) in self._addresses:
-            self._stage.tell("fault", f"{city}'s result is made where an older one was freed")
+            self._stage.tell("fault", f"{city}'s result reuses the address of a freed one")
         self._addresses.add(id(result))
         return result
 
     def _made(self, **values: Any) -> Result:
         gc.collect()
-        # They are kept until the right one comes: the allocator must go on to other addresses.
+        # Holding the others makes the allocator try other addresses.
         others = []
         for _ in range(MOST_OBJECTS if self._addresses else 1):
             result = Result(values)
@@ -62,7 +61,7 @@ class Thermometer:
 
 
 async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """A loop that sends what it has not sent yet, and tells the two apart by `id`."""
+    """Run a loop that decides by `id` which outputs it has not sent yet."""
     thermometer = Thermometer(stage)
     tools: list[Any] = [tool(thermometer.temperature).for_responses()]
     sent: set[int] = set()
@@ -80,7 +79,7 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
             return history
         fresh = {key: result for key, result in results.items() if id(result) not in sent}
         for key in results.keys() - fresh.keys():
-            stage.tell("loop", f"{key}: its output has been sent, as its address says")
+            stage.tell("loop", f"{key}: its address is known, so it counts as sent")
         outputs: list[Any] = [_output(key, result) for key, result in fresh.items()]
         for output in outputs:
             stage.tell_item(output)
@@ -93,7 +92,7 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
 
 
 async def runner(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """The same tool, on a ledger: an output is where it stands there, and "sent" is a position."""
+    """Run the same tool with the Runner, which remembers what it has sent as a position."""
     thermometer = Thermometer(stage)
     look = tool(effect="read")(thermometer.temperature)
     async with Runner(client=stage.client, model=MODEL, tools=[look], store="memory:") as runner:
@@ -108,15 +107,15 @@ def _output(call_id: str, result: Result) -> Mapping[str, Any]:
 
 
 def _none(folder: Path) -> int:
-    """It reads, and changes nothing."""
+    """The tool only reads."""
     return 0
 
 
 CASE: Final = Case(
     letter="A",
-    title="A re-used address",
-    story='"Already sent" is remembered as id(obj). The object goes, a fresh output is made in its'
-    " place, and is taken for sent.",
+    title="A reused memory address",
+    story="The loop remembers which outputs it has sent by id(obj). Python reuses the address of a"
+    " freed object, so a new output looks already sent.",
     script=[
         call("temperature", {"city": "Oslo"}, call_id="call_oslo"),
         call("temperature", {"city": "Rome"}, call_id="call_rome"),
@@ -125,6 +124,7 @@ CASE: Final = Case(
     ],
     naive=naive,
     lockstitch=runner,
+    lost="the output of a call was never sent.",
     refusal="No tool output found for function call",
     effects=_none,
     wanted_effects=0,

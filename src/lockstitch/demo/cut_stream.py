@@ -1,7 +1,7 @@
-"""Case D: the stream breaks behind the call and before `response.completed`, and the process dies.
+"""Case D: the stream breaks after the tool call and before `response.completed`.
 
-Run as a program it is that process: it ends by `kill -9` when it hears of the cut. The one that
-takes the thread up again is the caller's."""
+Run as a program, this file is the first process, which is killed with `kill -9` when its stream
+breaks. The caller's process then resumes the conversation."""
 
 from __future__ import annotations
 
@@ -22,15 +22,20 @@ from lockstitch.store.journal import CLAIM_SECONDS
 ASKED: Final = "Book the early flight to Oslo."
 BOOKED: Final = "LS 740 is booked."
 
-CUT: Final = "cut after=response.output_item.done how=reset"
-"""The call was said to its end, and `response.completed` was not."""
+FAULTS: Final = (
+    "stall after=response.output_item.done seconds=0.3",
+    "cut before=response.completed how=reset",
+)
+"""The call is complete, and the tool has time to finish before the connection breaks."""
+
+BROKEN: Final = "the connection breaks before response.completed"
 
 LIFE_SECONDS: Final = 60.0
-"""A first process that lives longer than this was not cut."""
+"""If the first process lives longer than this, its stream did not break."""
 
 
 class Desk:
-    """A tool with an effect that must happen once: a line in a file."""
+    """A tool with an effect that must happen once: it writes a line to a file."""
 
     def __init__(self, stage: Stage) -> None:
         self._file = stage.folder / "bookings.txt"
@@ -48,8 +53,8 @@ def bookings(folder: Path) -> int:
 
 
 async def naive(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, Any]]:
-    """A loop that writes items to a session file as they come, and the outputs of a response when
-    it is complete. If it is not, they are gone; the file says a call was made, and no more."""
+    """Run a loop that saves each item when it arrives, but tool outputs only when the response is
+    complete. If the stream breaks, the session file has a call without its output."""
     desk, file = Desk(stage), stage.folder / "session.jsonl"
     tools: list[Any] = [tool(desk.book).for_responses()]
     if not file.exists():
@@ -72,10 +77,10 @@ async def naive(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, 
                     said = desk.book(**json.loads(event.item.arguments))
                     outputs.append(_output(event.item.call_id, said))
                     stage.tell_item(outputs[-1])
-        except Exception as cut:  # whichever library lies below the client
+        except Exception:  # which one depends on the HTTP library of the client
             if not mortal:
                 raise
-            stage.tell("fault", f"the stream broke off: {cut}")
+            stage.tell("fault", BROKEN)
             die(stage)
         if not outputs:
             return [json.loads(line) for line in file.read_text().splitlines()]
@@ -84,14 +89,13 @@ async def naive(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, 
 
 
 async def runner(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str, Any]]:
-    """The same tool, on a ledger: the output is on disk when the tool ends, whatever the stream
-    does."""
+    """Run the same tool with the Runner, which saves an output as soon as the tool ends."""
     runner = Runner(
         client=stage.client,
         model=MODEL,
         tools=[Desk(stage).book],
         store=f"sqlite:///{stage.folder / 'threads.db'}",
-        wait=CLAIM_SECONDS,  # only where nobody can tell that the first process has ended
+        wait=CLAIM_SECONDS,  # used only if the end of the first process cannot be detected
     )
     async with runner:
         begun = bool(await runner.history("trip"))
@@ -99,8 +103,11 @@ async def runner(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str,
             stage.tell("user", ASKED)
         left: set[type[Event]] = {Retrying, CallEnded}
         async for event in runner.turn("trip", None if begun else ASKED):
-            stage.tell_event(event)
-            # The naive loop, too, has heard of the cut and has its output when it dies.
+            if isinstance(event, Retrying):
+                stage.tell("fault", BROKEN)
+            else:
+                stage.tell_event(event)
+            # Like the other loop, it has seen the fault and has its output when it is killed.
             left.discard(type(event))
             if mortal and not left:
                 die(stage)
@@ -108,8 +115,8 @@ async def runner(stage: Stage, *, mortal: bool = False) -> Sequence[Mapping[str,
 
 
 def die(stage: Stage) -> None:
-    """As `kill -9`: nothing can be caught, nothing is tidied up."""
-    stage.tell("process", "kill -9: all that was in memory is gone")
+    """Kill this process as `kill -9` does, without any cleanup."""
+    stage.tell("process", "kill -9: everything in memory is lost")
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
@@ -119,7 +126,7 @@ LOOPS: Final[dict[str, MortalLoop]] = {"naive": naive, "runner": runner}
 
 
 def _in_two_lives(name: str) -> Callable[[Stage], Awaitable[Sequence[Mapping[str, Any]]]]:
-    """A loop whose first process dies, and which is then taken up again, from what is on disk."""
+    """Return a loop whose first process is killed, and which then resumes from disk."""
 
     async def loop(stage: Stage) -> Sequence[Mapping[str, Any]]:
         process = await asyncio.create_subprocess_exec(
@@ -134,7 +141,7 @@ def _in_two_lives(name: str) -> Callable[[Stage], Awaitable[Sequence[Mapping[str
             if process.returncode is None:
                 process.kill()
         stage.lines += [Line(*json.loads(line)) for line in said.splitlines()]
-        stage.tell("process", "a new one takes the thread up")
+        stage.tell("process", "a new process resumes the conversation")
         return await LOOPS[name](stage)
 
     return loop
@@ -151,12 +158,16 @@ def _output(call_id: str, said: str) -> Mapping[str, Any]:
 
 CASE: Final = Case(
     letter="D",
-    title="A cut stream",
-    story="The stream breaks behind the call and before response.completed; the tool has run. The"
-    " process is killed, and another one resumes.",
-    script=[reply(call("book", {"flight": "LS 740"}, call_id="call_book"), faults=[CUT]), BOOKED],
+    title="A dropped stream",
+    story="The connection breaks after the tool call. The tool has already run. Then the process is"
+    " killed, and a new one resumes the conversation.",
+    script=[
+        reply(call("book", {"flight": "LS 740"}, call_id="call_book"), faults=FAULTS),
+        BOOKED,
+    ],
     naive=_in_two_lives("naive"),
     lockstitch=_in_two_lives("runner"),
+    lost="the flight is booked, but the conversation cannot be resumed.",
     refusal="No tool output found for function call",
     effects=bookings,
     wanted_effects=1,
@@ -164,7 +175,7 @@ CASE: Final = Case(
 
 
 def _live(name: str, base_url: str, folder: str) -> None:
-    """The process that dies."""
+    """Be the process that is killed."""
 
     def told(line: Line) -> None:
         print(json.dumps([line.who, line.text]), flush=True)

@@ -1,7 +1,8 @@
-"""Case B: a voice agent summarises its context while a call is in flight.
+"""Case B: a voice agent summarises its context while a tool call is in progress.
 
-What the server has and the agent's own context has not, it may have deleted, or not have heard of
-yet. A two-way diff cannot tell these apart; a diff against what the agent had seen can."""
+If the server has an item that the agent's own context lacks, then the agent either deleted it or
+has not received it yet. A two-way diff cannot tell which; a diff against the agent's last snapshot
+can."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ ASKED: Final = "Book the early flight to Oslo."
 HURRY: Final = "And hurry, please."
 MOMENT: Final = "One moment."
 BOOKED: Final = "LS 740 is booked."
-FAULT: Final = "the agent summarises its context while the call is in flight"
+FAULT: Final = "the agent summarises its context during the call"
 SUMMARY: Final = "Ada wants to travel."
 MOMENT_SECONDS: Final = 0.2
-"""So long the model thinks. Where its answer stands is fixed already; what it stands behind is
-deleted meanwhile."""
+"""How long the model thinks. Its answer already has a place in the conversation; the item before
+it is deleted meanwhile."""
 HEARD: Final = "conversation.item.input_audio_transcription.completed"
-"""The last event of what the user says: an answer has been begun."""
+"""The last event about what the user said: the model has begun to answer."""
 CALL_ID: Final = "call_book"
 
 Item = dict[str, Any]
@@ -45,7 +46,7 @@ SETTINGS: Final = {
 
 
 class Desk:
-    """A tool that takes its time: between being called and being begun, much can happen."""
+    """A slow tool: it starts some time after the model has called it."""
 
     def __init__(self, stage: Stage) -> None:
         self._file = stage.folder / "bookings.txt"
@@ -65,7 +66,7 @@ def bookings(folder: Path) -> int:
 
 
 async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """An agent that syncs its own context by what the server has and it has not."""
+    """Run an agent that deletes on the server whatever its own context lacks."""
     desk = Desk(stage)
     configured = {
         "type": "realtime",
@@ -83,7 +84,7 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
         await agent.hear("response.done")
         await _say(stage, ASKED)
         await agent.hear("response.done")
-        # The agent's own context gets the call when its tool starts, which it has not.
+        # The agent's own context gets the call when the tool starts, and it has not started.
         own = [item for item in agent.remote if item["type"] != "function_call"]
         await _say(stage, HURRY)
         await agent.hear(HEARD)
@@ -98,7 +99,7 @@ async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
 
 
 class TwoWay:
-    """A copy of the server's context, and a sync that makes the server's like the agent's own."""
+    """A copy of the server's context, and a sync that makes the server match the agent."""
 
     def __init__(self, stage: Stage, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._stage = stage
@@ -113,7 +114,7 @@ class TwoWay:
         here = [item["id"] for item in self.remote]
         gone = [item for item in self.remote if item["id"] not in ids]
         for item in gone:
-            self._stage.tell("loop", f"not in the agent's context: deletes {_told(item)}")
+            self._stage.tell("loop", f"not in its own context: deletes {_told(item)}")
             await self.send("conversation.item.delete", item_id=item["id"])
         new = [item for item in own if item["id"] not in here]
         for item in new:
@@ -124,7 +125,7 @@ class TwoWay:
         await self.hear("conversation.item.done", len(new))
 
     async def hear(self, wanted: str, times: int = 1) -> None:
-        """Everything through the nth event of this name. What the server refuses is raised."""
+        """Read events up to the nth of this name. Raises `Refused` for an error event."""
         while times:
             event = json.loads(await self._socket.receive_str())
             times -= event["type"] == wanted
@@ -145,7 +146,7 @@ class TwoWay:
         elif previous in ids:
             self.remote.insert(ids.index(previous) + 1, item)
         else:
-            self._stage.tell("loop", "previous_item_id not found: an item is dropped from the copy")
+            self._stage.tell("loop", "previous_item_id not found: loses an item")
 
     def _finish(self, item: Item) -> None:
         if item.get("role") != "user":
@@ -154,7 +155,7 @@ class TwoWay:
 
 
 async def lockstitch(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """The same agent on a realtime session: what it had not seen, it cannot have deleted."""
+    """Run the same agent on a realtime session, which deletes only what the agent had seen."""
     desk = Desk(stage)
     session = await Session.open(
         websocket(_url(stage), key=KEY), session=SETTINGS, tools=[desk.book]
@@ -191,9 +192,9 @@ async def lockstitch(stage: Stage) -> Sequence[Mapping[str, Any]]:
 def _tell_summary(stage: Stage, before: Sequence[Item], now: Sequence[Item]) -> None:
     for item in before:
         if any(one["id"] == item["id"] for one in now):
-            stage.tell("loop", f"not in the agent's snapshot: keeps {_told(item)}")
+            stage.tell("loop", f"newer than the snapshot: keeps {_told(item)}")
         else:
-            stage.tell("loop", f"in the agent's snapshot, and summarised: deletes {_told(item)}")
+            stage.tell("loop", f"summarised: deletes {_told(item)}")
 
 
 async def _say(stage: Stage, text: str) -> None:
@@ -202,7 +203,7 @@ async def _say(stage: Stage, text: str) -> None:
 
 
 def _spoken(event: Any) -> Item | None:
-    """An item that the model has said to its end."""
+    """Return the item that the model has completed, if this event is about one."""
     if not _is("response.output_item.done")(event):
         return None
     item: Item = event["item"]
@@ -241,16 +242,16 @@ def _output(said: str) -> Item:
 
 def _told(item: Mapping[str, Any]) -> str:
     if item["type"] == "function_call":
-        return f"the call {item['call_id']}"
-    return f"what the {'user' if item['role'] == 'user' else 'model'} said"
+        return f"call {item['call_id']}"
+    return f"a {'user' if item['role'] == 'user' else 'model'} message"
 
 
 CASE: Final = Case(
     letter="B",
-    title="Deleted in flight",
-    story="A voice agent summarises its context while a call is in flight and the user speaks on."
-    " Its own context has not heard of either yet.",
-    names=("A two-way diff", "A realtime session"),
+    title="A call deleted while it runs",
+    story="A voice agent summarises its context while a tool call is in progress and the user keeps"
+    " talking. The agent's own copy of the context has neither yet.",
+    names=("Without Lockstitch: a two-way diff", "With Lockstitch: a realtime session"),
     script=[
         WELCOME,
         call("book", {"flight": "LS 740"}, call_id=CALL_ID),
@@ -259,7 +260,7 @@ CASE: Final = Case(
     ],
     naive=naive,
     lockstitch=lockstitch,
-    lost="a call in flight was deleted, and its output refused.",
+    lost="a call was deleted while it ran, and its output was rejected.",
     refusal="not found in conversation",
     effects=bookings,
     wanted_effects=1,

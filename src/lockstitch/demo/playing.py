@@ -1,6 +1,6 @@
-"""How a case is played: each loop on a stage of its own, with the same script, and then judged.
+"""Run a case: both loops with the same script, each with its own emulator and folder.
 
-What the loops do is in a file for each case; how it is shown is the command line's affair."""
+The loops are in one file for each case. `lockstitch.cli.demonstrating` prints the result."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from openai import APIStatusError, AsyncOpenAI
 from lockstitch.emulator import Draft, Emulator, Script
 from lockstitch.emulator.model.replies import Reply
 from lockstitch.histories import check
-from lockstitch.runner import CallEnded, Event, ItemSaid, Retrying
+from lockstitch.runner import CallEnded, Event, ItemSaid
 
 MODEL: Final = "gpt-5.5"
 
 KEY: Final = "any"
-"""The emulator takes every key."""
+"""The emulator accepts any key."""
 
 
 _LOOKED_FOR: Final = frozenset({"not-found", "anchor-not-found"})
 
 
 class Refused(Exception):
-    """What the provider refused a loop with, in its own words, where no client raises it."""
+    """The provider rejected a request of a loop, and no client library raised an error for it."""
 
 
 def _nothing() -> None:
@@ -39,7 +39,7 @@ async def _nobody(text: str) -> None:
 
 
 class Line(Struct, frozen=True):
-    """One thing that happened."""
+    """One line of the output: who did what."""
 
     who: str
     """``user``, ``model``, ``call``, ``output``, ``loop``, ``proxy``, ``fault``, ``process`` or
@@ -48,19 +48,19 @@ class Line(Struct, frozen=True):
 
 
 class Stage:
-    """Where one loop runs: a provider of its own, a folder of its own, and what happened there."""
+    """Where one loop runs: its provider, its folder and its output lines."""
 
     def __init__(
         self, base_url: str, folder: Path, told: Callable[[Line], None] | None = None
     ) -> None:
-        # A loop decides for itself what to do about a failure.
+        # The loops do their own retries.
         self.client = AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0)
         self.base_url = base_url
         self.folder = folder
         self.forget: Callable[[], None] = _nothing
-        """Makes the provider lose everything."""
+        """Make the provider lose every response."""
         self.speak: Callable[[str], Awaitable[None]] = _nobody
-        """The user says this, in a voice session."""
+        """Let the user say this, in a voice session."""
         self.lines: list[Line] = []
         self._told = told
 
@@ -71,7 +71,7 @@ class Stage:
             self._told(line)
 
     def tell_item(self, item: Mapping[str, Any]) -> None:
-        """A wire item, as one line."""
+        """Add a line for an item."""
         match item.get("type", "message"):
             case "function_call":
                 self.tell("call", f"{item['call_id']}: {item['name']}({item['arguments']})")
@@ -81,68 +81,68 @@ class Stage:
                 self.tell("user" if item["role"] == "user" else "model", text_of(item))
 
     def tell_event(self, event: Event) -> None:
-        """What a runner says of its turn, in the same words."""
+        """Add a line for an event of the Runner."""
         match event:
             case ItemSaid(item):
                 self.tell_item(item)
             case CallEnded():
                 self.tell("output", f"{event.call_id}: {event.output}")
-            case Retrying():
-                self.tell("fault", event.reason)
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """What became of one loop."""
+    """The result of one loop."""
 
     lines: Sequence[Line]
     error: str | None
-    """What the provider refused it with, in the provider's own words."""
+    """The provider's error message, if it rejected a request."""
     violations: Mapping[str, int]
-    """The provider's rules that it broke."""
+    """The provider's rules that the loop broke, and how often."""
     effects: int
-    """How often its tool did something to the world."""
+    """How often its tool had an effect."""
     history: Sequence[Mapping[str, Any]]
-    """The conversation that it came to; nothing, if it was refused."""
+    """The conversation at the end; empty if a request was rejected."""
 
     @property
     def was_struck(self) -> bool:
-        """Did the fault happen to it?"""
+        """Whether the fault happened to this loop."""
         return any(line.who == "fault" for line in self.lines)
 
     @property
     def is_whole(self) -> bool:
-        """Nothing was refused, and every call of the conversation has its output."""
+        """Whether no request was rejected and every call has exactly one output."""
         return self.error is None and not self.violations and not check(list(self.history))
 
 
 Loop = Callable[[Stage], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Plays its part, and gives the conversation that it came to. What the provider refuses is
-raised."""
+"""Runs to the end and returns the conversation. Raises if the provider rejects a request."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One founding case."""
+    """One of the original bug reports."""
 
     letter: str
     title: str
     story: str
     script: Sequence[Reply | Draft | str]
-    """What the model says, to either loop."""
+    """The replies of the model, the same for both loops."""
     naive: Loop
     lockstitch: Loop
-    names: tuple[str, str] = ("A naive loop", "The Runner")
-    """What the two are."""
-    lost: str = "the output of a call never reached the provider."
-    """What that came to."""
+    names: tuple[str, str] = (
+        "Without Lockstitch: a simple loop",
+        "With Lockstitch: the Runner",
+    )
+    """The headings of the two loops."""
+    lost: str
+    """What went wrong without Lockstitch, in one sentence."""
     refusal: str
-    """What the provider says to the naive loop, if this case is one."""
+    """A part of the error message that the loop without Lockstitch must get."""
     effects: Callable[[Path], int]
-    """How often the tool did something, from what it left in the folder."""
+    """Counts the tool's effects from the files in the folder."""
     wanted_effects: int
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """A case, and how both loops fared."""
+    """A case and the results of both loops."""
 
     case: Case
     naive: Side
@@ -150,7 +150,7 @@ class Played(Struct, frozen=True, kw_only=True):
 
     @property
     def naive_failed(self) -> bool:
-        """As it had to: otherwise the case shows nothing."""
+        """Whether the loop without Lockstitch failed as it must. If not, the case shows nothing."""
         return self.naive.was_struck and self.case.refusal in (self.naive.error or "")
 
     @property
@@ -170,7 +170,7 @@ class Played(Struct, frozen=True, kw_only=True):
 
 
 async def play(case: Case) -> Played:
-    """Both loops, one after the other: what one does cannot help or hurt the other."""
+    """Run both loops, one after the other."""
     return Played(
         case=case,
         naive=await _played(case, case.naive),
@@ -205,8 +205,7 @@ async def _played(case: Case, loop: Loop) -> Side:
 
 
 def _broken(emulator: Emulator) -> dict[str, int]:
-    """The rules that were broken. To ask for a response that turns out not to be kept, or to go on
-    from it, is no breach of any."""
+    """The rules that were broken, without requests for a response that is not stored."""
     broken = emulator.record.broken
     return {rule: times for rule, times in broken.items() if rule not in _LOOKED_FOR}
 

@@ -1,7 +1,7 @@
-"""Case C: a proxy repeats a delta without its anchor.
+"""Case C: a proxy retries a request without its `previous_response_id`.
 
-The output of a call is right behind the response that made the call, and nowhere else. A proxy that
-takes `previous_response_id` away when the provider has lost it sends an output without its call."""
+A tool output is valid only after the response that made the call. If the provider has lost that
+response and the proxy just drops `previous_response_id`, it sends an output without its call."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ async def harbour(city: str) -> str:
 
 
 async def naive(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """Through a proxy that retries without the anchor."""
+    """Run the agent through a proxy that retries without `previous_response_id`."""
     async with _proxy(stage) as base_url:
         return await _agent(stage, base_url)
 
 
 async def gateway(stage: Stage) -> Sequence[Mapping[str, Any]]:
-    """Through the gateway: it has the whole chain, and sends that in place of the anchor."""
+    """Run the agent through the gateway, which resends the stored history in full."""
     async with _gateway(stage) as base_url:
         return await _agent(stage, base_url)
 
 
 async def _agent(stage: Stage, base_url: str) -> Sequence[Mapping[str, Any]]:
-    """An agent that sends what is new behind the response before it, as it should."""
+    """Run an agent that sends only new items, with `previous_response_id`."""
     tools: list[Any] = [tool(harbour).for_responses()]
     async with AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0) as client:
         stage.tell("user", ASKED)
@@ -67,7 +67,7 @@ async def _agent(stage: Stage, base_url: str) -> Sequence[Mapping[str, Any]]:
                 return history
             history += outputs
             stage.forget()
-            stage.tell("fault", "the provider loses the response that made the call")
+            stage.tell("fault", "the provider loses the response with the call")
             response = await client.responses.create(
                 model=MODEL, input=outputs, tools=tools, previous_response_id=response.id
             )
@@ -85,7 +85,7 @@ async def _proxy(stage: Stage) -> AsyncIterator[str]:
             body = json.loads(await request.read())
             status, said = await passed(body)
             if status == 400 and said["error"]["code"] == "previous_response_not_found":
-                stage.tell("proxy", "the anchor is lost: the same input again, without it")
+                stage.tell("proxy", "retries without previous_response_id")
                 del body["previous_response_id"]
                 status, said = await passed(body)
             return web.json_response(said, status=status)
@@ -125,20 +125,20 @@ def _base_url(listening: socket.socket) -> str:
 
 
 def _none(folder: Path) -> int:
-    """It reads, and changes nothing."""
+    """The tool only reads."""
     return 0
 
 
 CASE: Final = Case(
     letter="C",
-    title="An unsafe fresh retry",
-    story="An agent sends the output of a call behind previous_response_id; the provider has lost"
-    " that response, and what stands between the two tries again.",
-    names=("A naive proxy", "The gateway"),
+    title="An unsafe retry",
+    story="An agent sends a tool output with previous_response_id. The provider has lost that"
+    " response, and the proxy in between retries.",
+    names=("Without Lockstitch: a simple proxy", "With Lockstitch: the gateway"),
     script=[call("harbour", {"city": "Bergen"}, call_id="call_bergen"), ANSWER],
     naive=naive,
     lockstitch=gateway,
-    lost="the output of a call was sent without its call.",
+    lost="the output was sent without its call.",
     refusal="No tool call found for function call output",
     effects=_none,
     wanted_effects=0,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import os
 import shutil
 import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, Final, cast
+from typing import IO, Any, BinaryIO, Final, cast
 
 from lockstitch.sessions.errors import CannotRead
 
@@ -34,9 +35,17 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 class Source:
     """Bytes that can be read more than once."""
 
-    def __init__(self, path: Path, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """``progress`` is called with the number of bytes after each read from the disk."""
         self.path = path
         self.name = str(path) if name is None else name
+        self._progress = progress
         self.compression = _compression(path, self.name)
 
     def __repr__(self) -> str:
@@ -46,7 +55,7 @@ class Source:
     def open(self) -> Iterator[BinaryIO]:
         """The bytes, decompressed. Whatever fails while reading becomes `CannotRead`."""
         try:
-            with self.path.open("rb") as raw:
+            with self._opened() as raw:
                 yield _decompressed(raw, self.compression)
         except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
             raise CannotRead(
@@ -56,6 +65,11 @@ class Source:
             ) from error
         except OSError as error:
             raise CannotRead(self.name, _os_problem(error), _os_advice(error)) from error
+
+    def _opened(self) -> BinaryIO:
+        if self._progress is None:
+            return self.path.open("rb")
+        return cast("BinaryIO", io.BufferedReader(_Counted(self.path, self._progress)))
 
     def head(self, size: int) -> bytes:
         """The first bytes, decompressed."""
@@ -75,6 +89,24 @@ class Source:
         if self.compression == "zstd":
             return cast("BinaryIO", zstd.ZstdFile(raw, "w"))
         return cast("BinaryIO", raw)
+
+
+class _Counted(io.FileIO):
+    """A file that reports how much is read of it."""
+
+    def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self._progress = progress
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        count = super().readinto(buffer)
+        self._progress(count or 0)
+        return count
+
+    def readall(self) -> bytes:
+        data = super().readall()
+        self._progress(len(data))
+        return data
 
 
 @contextlib.contextmanager

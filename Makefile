@@ -1,67 +1,86 @@
-# Everything a developer runs. Each target does its own set-up; python3, pip and make are enough.
+# Every development task. Each target installs what it needs; python3, pip and make are enough.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# `make run` and `make examples` need the gateway and the emulator: about 80 MB with pip. Everything else needs the
+# development packages as well. Both live in one environment, so the command is always .venv/bin/lockstitch.
+RUN_READY := $(VENV)/.ready-to-run
 READY := $(VENV)/.ready
+# Twice quiet: errors are shown, warnings and progress are not.
+INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --no-deps
+CHECK := missing=$$($(BIN)/pip check) || { echo "$$missing"; exit 1; }
 CODEX := .codex-cli/node_modules/.bin/codex
 
-.PHONY: run examples test test-codex check format bench soak lock clean help
+.PHONY: run examples test test-codex test-install check format bench soak picture lock clean help
 
-help: ## What there is
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: $(READY) ## The gateway; without OPENAI_API_KEY on an emulator, so that it answers at once
+run: $(RUN_READY) ## Start the gateway; without OPENAI_API_KEY it forwards to a local mock of the API
 	@$(BIN)/lockstitch serve
 
-examples: $(READY) ## Check the example sessions and show what is wrong with them
+examples: $(RUN_READY) ## Check the example session files and list their problems
 	@$(BIN)/lockstitch check examples --statistics || test $$? -eq 1
 	@echo
 	@echo "Try: $(BIN)/lockstitch mend --diff examples/codex-killed.jsonl"
 	@echo "     $(BIN)/lockstitch check --explain LS001"
 
-test: $(READY) ## The test suite, the same each time; THOROUGH=1 for new examples, THOROUGH=9 for nine times as many
-# Worksteal: a process keeps to its own files and what they have set up, and takes from another's when
-# it has nothing left.
+test: $(READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, THOROUGH=9 nine times as many
+# Worksteal: each process runs whole files, which share fixtures, and takes tests from others when idle.
 	$(BIN)/pytest -n auto --dist worksteal
 
-test-codex: $(READY) ## The real Codex CLI: mended rollouts, the emulator, the gateway (downloads about 440 MB from npm, once)
+test-codex: $(READY) ## Test against the real Codex CLI (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
 	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 
-check: $(READY) ## ruff, mypy strict, import contracts
+test-install: $(READY) ## Build the package and install it with each extra into a new environment; LATEST=1 for unpinned dependencies
+	LOCKSTITCH_TEST_INSTALL=1 $(BIN)/pytest -n 2 tests/install
+
+check: $(READY) ## Run ruff, mypy in strict mode and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(READY) ## Put the code into shape
+format: $(READY) ## Format the code and apply automatic fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## Ratios against peers, measured side by side; ONLY=check for one part
+bench: $(READY) ## Run the benchmarks and compare them with their targets; ONLY=check runs one part
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 
-soak: $(READY) ## The gateway for 10 minutes with 200 connections and faults; MINUTES=2 for less
+soak: $(READY) ## Run the gateway for 10 minutes with 200 connections and injected faults; MINUTES=2 for less
 	$(BIN)/python -m soak $(if $(MINUTES),--minutes $(MINUTES))
 
-lock: ## Pin the newest versions: names, versions and hashes, no addresses
+picture: $(READY) ## Draw the picture in the README from the output of `lockstitch demo D`
+	$(BIN)/python docs/pictures/draw.py
+
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --quiet
+
+lock: ## Update the lock files to match pyproject.toml; UPGRADE=1 also upgrades every version
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet uv
-	$(VENV)-lock/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
-		--upgrade --quiet --output-file requirements.lock
+	$(VENV)-lock/bin/$(LOCK) $(if $(UPGRADE),--upgrade) --group dev --output-file requirements.lock
+	$(VENV)-lock/bin/$(LOCK) $(if $(UPGRADE),--upgrade) --group build --extra gateway --extra emulator \
+		--constraint requirements.lock --output-file requirements-run.lock
 	rm -rf $(VENV)-lock
 
-clean: ## Remove what was built
+clean: ## Remove everything that the other targets created
 	rm -rf $(VENV) .codex-cli .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(READY): requirements.lock pyproject.toml
-	@echo "Installing what development needs into $(VENV), once: a few minutes, about 700 MB"
-	$(PYTHON) -m venv $(VENV)
-# The lock names everything, so nothing is resolved: pip would look for newer releases of what is asked for
-# with an extra, and refuse them. What the lock might lack is told by pip check.
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/pip check --quiet --disable-pip-version-check
+# The lock files list every package, so pip resolves nothing (--no-deps) and `pip check` reports what is missing.
+$(RUN_READY): requirements-run.lock pyproject.toml
+	@echo "Installing the gateway and the emulator into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --require-hashes -r requirements-run.lock
+	@$(INSTALL) --no-build-isolation --editable .
+	@$(CHECK)
+	@touch $@
+
+$(READY): requirements.lock $(RUN_READY)
+	@echo "Installing the development packages into $(VENV): about 700 MB, a few minutes"
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(CHECK)
 	@touch $@

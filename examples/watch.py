@@ -2,7 +2,7 @@
 
 Without a key it runs against an emulator that cuts its stream, so that there is something to see.
 Kill it at any moment and run it again: it goes on, and books once. Another THREAD begins anew.
-It needs: pip install '.[openai,sqlite,emulator]'"""
+It needs: pip install '.[demo]'"""
 
 import argparse
 import asyncio
@@ -84,7 +84,7 @@ async def emulated(stack: AsyncExitStack) -> AsyncOpenAI:
     except ModuleNotFoundError as missing:
         sys.exit(
             f"There is no OPENAI_API_KEY, and the emulator needs {missing.name}, which is not"
-            " installed. Run: pip install '.[openai,sqlite,emulator]'"
+            " installed. Run: pip install '.[demo]'"
         )
 
     cut = "cut after=response.output_item.done how=reset"

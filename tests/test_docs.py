@@ -3,7 +3,8 @@
 Conventions that make a page executable:
 - a fence `jsonl CODE [NAME]` is a file (`example.jsonl`, or NAME) in which CODE is found;
 - a fence `console` holds commands (`$ lockstitch ...`) and, to the letter, what they print;
-- a fence `python` runs; the fence `text` right behind it is what it prints."""
+- a fence `python` runs; the fence `text` right behind it is what it prints;
+- a fence `python NAME` is a file of tests."""
 
 from __future__ import annotations
 
@@ -13,12 +14,17 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from anthropic import Anthropic
+from anthropic import BadRequestError as AnthropicBadRequest
+from openai import BadRequestError, OpenAI
 
 import lockstitch
 from lockstitch.cli.app import run
@@ -87,16 +93,10 @@ def test_there_is_no_page_for_a_rule_that_does_not_exist():
     assert {page.stem for page in (DOCS / "rules").glob("LS*.md")} == set(RULES)
 
 
-@pytest.mark.parametrize(
-    ("page", "link"),
-    [(README, "docs/rules/"), (DOCS / "rules" / "README.md", "")],
-    ids=["README", "index"],
-)
-def test_the_tables_of_rules_have_every_rule_with_its_name_and_meaning(page, link):
+def test_the_table_of_rules_has_every_rule_with_its_name_and_meaning():
+    page = DOCS / "rules" / "README.md"
     rows = re.findall(r"^\| \[(LS\d+)\]\((.+?)\) \| (.+?) \| (.+?) \|", page.read_text(), re.M)
-    assert rows == [
-        (code, f"{link}{code}.md", rule.name, rule.summary) for code, rule in RULES.items()
-    ]
+    assert rows == [(code, f"{code}.md", rule.name, rule.summary) for code, rule in RULES.items()]
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -194,6 +194,131 @@ def test_every_option_that_a_page_names_exists(page, capsys):
             continue
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code):
             assert re.search(rf"{option}(?![\w-])", helped), option
+
+
+# --- the README --------------------------------------------------------------------------------
+
+SECTIONS = [
+    "Try it",
+    "Which part do I need?",
+    "Repair a history before each request",
+    "Run the gateway",
+    "Test your agent",
+    "Build an agent that survives crashes",
+    "More",
+]
+
+
+def test_the_readme_is_short_and_its_sections_come_in_order():
+    text = README.read_text()
+    assert len(text.splitlines()) <= 200
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    before = text.split(f"## {SECTIONS[0]}")[0]
+    order = [
+        "No tool output found",
+        "`tool_use` ids",
+        "'tool_calls' must be",
+        "makes sure",
+        "![",
+        "| D |",
+    ]
+    places = [before.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_the_errors_in_the_readme_are_those_of_the_providers(emulator):
+    shown = re.findall(r"^- [^:]+: (?:`` (.+) ``|`(.+)`)$", README.read_text(), re.MULTILINE)
+    client = OpenAI(base_url=emulator.base_url, api_key="any")
+    responses = [{"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}]
+    function = {"name": "f", "arguments": "{}"}
+    called = [{"id": "call_1", "type": "function", "function": function}]
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": called}]
+    used = [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]
+    messages = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": used},
+        {"role": "user", "content": "!"},
+    ]
+    anthropic = Anthropic(base_url=emulator.url, api_key="any")
+    asks = [
+        lambda: client.responses.create(model="m", input=responses),
+        lambda: anthropic.messages.create(model="claude", max_tokens=9, messages=messages),
+        lambda: client.chat.completions.create(model="m", messages=chat),
+    ]
+    for (one, other), ask in zip(shown, asks, strict=True):
+        with pytest.raises((BadRequestError, AnthropicBadRequest)) as refused:
+            ask()
+        assert (one or other).split("call_…")[0].split("toolu_…")[0] in str(refused.value.body)
+
+
+def test_every_command_of_the_readme_can_be_run_twice(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    found = [
+        one for fence in fences(README) if fence.info == "console" for one in commands(fence.body)
+    ]
+    first = [run(arguments) for arguments, _ in found]
+    assert [run(arguments) for arguments, _ in found] == first
+    assert 2 not in first
+
+
+def test_the_python_examples_of_the_readme_can_be_run_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    printed = []
+    for _ in range(2):
+        for fence in fences(README):
+            if fence.info == "python":
+                exec(compile(fence.body, "README.md", "exec"), {})
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
+
+
+def recipe():
+    (found,) = [one.body for one in fences(README) if one.info == "python" and "mend(" in one.body]
+    return found
+
+
+@pytest.mark.parametrize("mends", [True, False])
+def test_the_recipe_of_the_readme_makes_a_broken_history_acceptable(emulator, mends):
+    names: dict[str, Any] = {}
+    source = recipe() if mends else recipe().replace("lockstitch.mend(history)", "list(history)")
+    exec(compile(source, "README.md", "exec"), names)
+    client = OpenAI(base_url=emulator.base_url, api_key="any")
+    if mends:
+        assert names["ask"](client)
+        assert names["ask"](client)
+        emulator.expect(violations=0, requests=2)
+    else:
+        with pytest.raises(BadRequestError, match="No tool output found for function call call_1"):
+            names["ask"](client)
+
+
+NEVER_ASKS = 'def agent(client, question):\n    return "You are booked."\n'
+
+
+@pytest.mark.parametrize(
+    ("changed", "into", "said"),
+    [
+        ("", "", "1 passed"),
+        ("for item in calls:", "for item in []:", "No tool output found for function call"),
+        ("def test_", f"{NEVER_ASKS}\n\ndef test_", "No request reached the emulator"),
+    ],
+    ids=["as it is", "an agent without outputs", "an agent that never asks"],
+)
+def test_the_test_in_the_readme_passes_and_fails_with_a_broken_agent(tmp_path, changed, into, said):
+    (fence,) = [one for one in fences(README) if one.info == "python test_agent.py"]
+    assert changed in fence.body
+    (tmp_path / "test_agent.py").write_text(fence.body.replace(changed, into))
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert said in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == (0 if said == "1 passed" else 1)
 
 
 # --- links -------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from pydantic import BaseModel
 import lockstitch
 from lockstitch import CannotTrim, Evidence, LockstitchError, Outcome, Policy
 from lockstitch.core import seen
-from lockstitch.core.continuation import NO_OUTPUT
 from lockstitch.core.families import RESPONSES_FAMILIES
 from lockstitch.core.mending import Drop, Settle
 from lockstitch.dialects import DIALECTS

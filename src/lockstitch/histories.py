@@ -1,34 +1,28 @@
-"""The library's front door: check, mend and trim lists of wire items.
+"""Check, mend and trim lists of wire items: the functions `lockstitch.check`, `mend` and `trim`.
 
-Lists of dictionaries in, the same out. Items that are not touched are the very objects that were
-passed; objects of an SDK (anything with `model_dump`) are read as what they would send."""
+Lists of dictionaries or of an SDK's message objects in, the same out. Items that are not touched
+are the very objects that were passed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 from lockstitch.core import mending, trimming
-from lockstitch.core.errors import (
-    CannotMend,
-    CannotTrim,
-    NotAHistory,
-    NotEvidence,
-    UnknownPolicy,
-)
+from lockstitch.core.errors import CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
 from lockstitch.core.findings import Finding
-from lockstitch.core.items import Part
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence, Outcome
-from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.base import Dialect, Wire, as_json
-from lockstitch.dialects.detection import by_name, detect
+from lockstitch.dialects.detection import DIALECTS, by_name, detect
+from lockstitch.dialects.examination import NOTHING_RECOGNISED, Examination, examine
 from lockstitch.dialects.rewriting import rewrite_all
+from lockstitch.objects import sdk_of, wire_of
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English and code, where the caller passes no counting function."""
 
-LISTS = ("input", "messages", "items")
+LISTS = ("input", "messages", "items", "contents")
 """Where the body of a request, or a context, has its history."""
 
 
@@ -51,13 +45,25 @@ def check(
     anchored: bool = False,
     evidence: Mapping[str, Evidence] | None = None,
 ) -> list[Finding]:
-    """What is wrong with a history; an empty list if a provider will take it.
+    """Find what is wrong with a history. An empty list means that every item was understood and a
+    provider will accept it.
 
-    ``anchored``: the items are a delta behind `previous_response_id` or a conversation, where an
-    output without its call is right. ``evidence``: what you know of calls, by call id."""
+    Raises `NotAHistory` if an item looks like a tool call or result and could not be read as one,
+    or if no item is of a known format. Other unknown items are allowed. ``anchored``: the items
+    continue a `previous_response_id` or a conversation, so an output may come without its call.
+    ``evidence``: what you know about calls, by call id."""
     history = _wires(_listed(items))
     _know(evidence)
-    return check_wires(_dialect(history, dialect), history, anchored=anchored, evidence=evidence)
+    chosen = _dialect(history, dialect)
+    return _understood(examine(chosen, history, evidence=evidence)).finish(anchored=anchored)
+
+
+class _Round(NamedTuple):
+    """A history between two rounds of mending."""
+
+    history: list[Wire]
+    current: list[Any]
+    """The same as the caller passed it, where nothing changed it."""
 
 
 def mend(
@@ -68,39 +74,40 @@ def mend(
     policy: Policy | None = None,
     evidence: Mapping[str, Evidence] | None = None,
 ) -> Mended:
-    """A history that checks clean, made from this one; see `Policy` for what it may do.
+    """Return a history that checks clean, made from this one; see `Policy` for what it may do.
 
-    The list that is returned also has `edits` and `removed`. Mending what is whole changes
-    nothing. Raises `CannotMend`, having changed nothing, if the result would not be whole."""
+    The returned list also has `edits` and `removed`. A valid history is returned unchanged. Raises
+    `NotAHistory` as `check` does, and `CannotMend` if the result would not be valid; nothing was
+    changed then."""
     originals = _listed(items)
-    history = _wires(originals)
     _know(evidence)
     if not isinstance(policy, Policy | None):
         raise UnknownPolicy(f"policy is a {_kind(policy)}. Pass a Policy: Policy(keep='last').")
-    chosen = _dialect(history, dialect)
+    start = _Round(_wires(originals), originals)
+    chosen = _dialect(start.history, dialect)
+    sdk = next((found for found in map(sdk_of, originals) if found is not None), None)
     mended = Mended()
     mended.edits = []
     mended.removed = []
-    current: list[Any] = originals
-    for _ in range(mending.MOST_ROUNDS):
-        findings = check_wires(chosen, history, anchored=anchored, evidence=evidence)
-        edits = mending.plan(findings, policy, evidence=evidence)
+
+    def step(now: _Round) -> _Round | None:
+        examination = _understood(examine(chosen, now.history, evidence=evidence))
+        edits = mending.plan(examination.finish(anchored=anchored), policy, evidence=evidence)
         if not edits:
-            break
-        history, origins, removed = rewrite_all(chosen, history, edits)
-        current = [
-            wire if origin is None else current[origin]
-            for wire, origin in zip(history, origins, strict=True)
-        ]
+            return None
+        history, origins, removed = rewrite_all(chosen, now.history, edits)
         mended.edits += edits
         mended.removed += [wire for _, wire in removed]
-    else:
-        left = "; ".join(str(finding) for finding in findings[:3])
-        raise CannotMend(
-            f"Still not whole after {mending.MOST_ROUNDS} rounds of mending: {left}. "
-            "Nothing was changed. Please report this history."
-        )
-    mended += current
+        kept = [
+            wire if origin is None else now.current[origin]
+            for wire, origin in zip(history, origins, strict=True)
+        ]
+        return _Round(history, kept)
+
+    done = mending.in_rounds(start, step)
+    mended += done.current
+    if sdk is not None:
+        mended[:] = [sdk.load(one) if isinstance(one, dict) else one for one in mended]
     return mended
 
 
@@ -123,6 +130,7 @@ def trim(
     originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)
+    _understood(examine(chosen, history))
     core = [chosen.read(wire) for wire in history]
     allowed = trimming.cut_points(core)
     leading = _leading(history) if keep_leading else 0
@@ -168,36 +176,20 @@ def _leading(history: Sequence[Wire]) -> int:
     return len(history)
 
 
-def check_wires(
-    dialect: Dialect,
-    history: Sequence[Any],
-    *,
-    anchored: bool = False,
-    evidence: Mapping[str, Evidence] | None = None,
-) -> list[Finding]:
-    """`check` for wire items of a known dialect; what is no dictionary is passed over."""
-    pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
-    _feed(pairing, dialect, history, evidence)
-    watching = pairing.again()
-    if watching is not None:
-        pairing = watching
-        _feed(pairing, dialect, history, evidence)
-    return pairing.finish(anchored=anchored)
+def _understood(examination: Examination) -> Examination:
+    """Raises `NotAHistory` unless every item that looks like a call or an output was read as
+    one."""
+    if examination.unread is not None:
+        raise NotAHistory(
+            f"{examination.unread.say(f'Item {examination.unread.place.at}')} {_formats()}"
+        )
+    if examination.records and not examination.recognised:
+        raise NotAHistory(f"Not a history: {NOTHING_RECOGNISED} {_formats()}")
+    return examination
 
 
-def _feed(
-    pairing: Pairing,
-    dialect: Dialect,
-    history: Sequence[Any],
-    evidence: Mapping[str, Evidence] | None,
-) -> None:
-    for at, wire in enumerate(history):
-        for item in dialect.read(wire) if isinstance(wire, dict) else ():
-            pairing.add(item, at)
-            if evidence and item.part is Part.CALL and item.key is not None:
-                known = evidence.get(item.key)
-                if known is not None:
-                    pairing.witness(item.key, known, at)
+def _formats() -> str:
+    return f"Known formats: {', '.join(DIALECTS)}. Pass dialect= to choose one."
 
 
 def _dialect(history: Sequence[Wire], name: str | None) -> Dialect:
@@ -249,33 +241,4 @@ def _kind(given: object) -> str:
 
 
 def _wires(items: list[Any]) -> list[Wire]:
-    return [_wire(item, n) for n, item in enumerate(items)]
-
-
-def _wire(item: Any, n: int) -> Wire:
-    """What an item would be on the wire; the very object, where it is a dictionary throughout."""
-    if isinstance(item, dict):
-        return _plain_inside(item)
-    if isinstance(item, Mapping):
-        return _plain_inside(dict(item))
-    dumped = _dumped(item)
-    if isinstance(dumped, dict):
-        return dumped
-    raise NotAHistory(
-        f"Item {n} is a {_kind(item)}. A history holds dictionaries, or objects of an SDK "
-        "that have model_dump()."
-    )
-
-
-def _plain_inside(item: Wire) -> Wire:
-    """SDK objects also come inside dictionaries: blocks of a message, calls of an assistant."""
-    for field in ("content", "tool_calls"):
-        inner = item.get(field)
-        if isinstance(inner, list | tuple) and any(hasattr(one, "model_dump") for one in inner):
-            item = {**item, field: [_dumped(one) for one in inner]}
-    return item
-
-
-def _dumped(item: Any) -> Any:
-    dump = getattr(item, "model_dump", None)
-    return item if dump is None else dump(mode="json", exclude_unset=True)
+    return [wire_of(item, n) for n, item in enumerate(items)]

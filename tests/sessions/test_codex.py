@@ -268,7 +268,6 @@ def test_records_of_a_type_that_is_not_known_pass(tmp_path):
 
 def test_fields_of_odd_types_pass(tmp_path):
     odd = [
-        item({"type": "function_call", "call_id": 7, "name": ["x"]}),
         event({"type": "item_completed", "item": "gone"}),
         event({"type": "item_completed", "item": {"id": {"a": 1}}}),
         event({"type": "thread_rolled_back", "num_turns": "two"}),

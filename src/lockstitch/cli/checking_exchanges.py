@@ -19,15 +19,15 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part
 from lockstitch.core.pairing import Pairing
 from lockstitch.dialects.detection import DIALECTS
+from lockstitch.dialects.examination import examine
 from lockstitch.dialects.reading import READINGS, decoded
 from lockstitch.gateway.keeping.conversation_facts import Conversation, conversation_of
 from lockstitch.gateway.keeping.exchanges import Kept, kept
-from lockstitch.histories import check_wires
 
 MOST_REMEMBERED_EXCHANGES: Final = 100_000
 """Of so many, what they leave open stays in memory. Others are read again when they are needed."""
 
-_MAY_END_WITH: Final = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE, rules.REASONING_PARTED})
+_MAY_END_WITH: Final = rules.OPEN_CALL | {rules.REASONING_PARTED}
 """What an answer may leave to whatever follows it."""
 
 _RESPONSES: Final = READINGS["responses"]
@@ -154,7 +154,7 @@ def _conversation_rows(conversation: Conversation, anchored: bool) -> list[Row]:
 
 def _findings(given: Sequence[_Entry], anchored: bool) -> list[Finding]:
     wires = [decoded(entry.item) for entry in given]
-    return check_wires(DIALECTS["responses"], wires, anchored=anchored)
+    return examine(DIALECTS["responses"], wires).finish(anchored=anchored)
 
 
 def _row(finding: Finding, given: Sequence[_Entry]) -> Row:

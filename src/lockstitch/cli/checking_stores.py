@@ -16,7 +16,7 @@ from lockstitch.core.errors import LockstitchError
 from lockstitch.core.facts import AnyFact
 from lockstitch.core.links import Adoption, back
 from lockstitch.core.outcomes import Evidence, Outcome
-from lockstitch.histories import check_wires
+from lockstitch.dialects.examination import examine
 from lockstitch.ledgers.ledger import Ledger
 from lockstitch.store.contract import Store
 from lockstitch.store.errors import StoreError
@@ -77,9 +77,8 @@ def _rows(ledger: Ledger, anchored: bool) -> list[Row]:
     entries = history(ledger)
     wires = [ledger.wire(seq) for seq in entries]
     adopted = any(isinstance(link, Adoption) for link, _ in back(ledger.links, ledger.tip))
-    findings = check_wires(
-        ledger.dialect, wires, anchored=anchored or adopted, evidence=_evidence(ledger)
-    )
+    examination = examine(ledger.dialect, wires, evidence=_evidence(ledger))
+    findings = examination.finish(anchored=anchored or adopted)
     return [row_of(finding, lambda place: f"entry {entries[place.at]}") for finding in findings]
 
 

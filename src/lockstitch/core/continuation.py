@@ -22,7 +22,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item
 from lockstitch.core.ledger import Ledger
 from lockstitch.core.links import Adoption, Beginning, Compaction, Link, Said, back
-from lockstitch.core.pairing import Pairing, answered
+from lockstitch.core.pairing import Pairing, answered, read_through
 
 # Bound once: looking a member up in its enum costs more than what is asked of it here.
 _CONVERSATION, _FULL = Mode.CONVERSATION, Mode.FULL
@@ -328,9 +328,6 @@ def _as_sent(ledger: Ledger, exchange: Exchange) -> list[Sending]:
     return travelling(ledger, exchange.sent)
 
 
-NO_OUTPUT = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE})
-
-
 def _unproven(
     on: _Ground, items: Sequence[Sending], *, behind: Exchange | Adoption | None = None
 ) -> Plan | None:
@@ -341,7 +338,7 @@ def _unproven(
     findings = prove(ledger, behind, [sent_parts(ledger, sending) for sending in items])
     if not findings:
         return None
-    if all(finding.rule in NO_OUTPUT for finding in findings):
+    if all(finding.rule in rules.OPEN_CALL for finding in findings):
         calls = [ledger.call(finding.key or "", at=on.tip) for finding in findings]
         if all(calls):
             return SettleFirst(tuple(call for call in calls if call is not None))
@@ -354,12 +351,8 @@ def prove(
     """What would be wrong with the context that these core items make behind ``base``."""
     if isinstance(base, Exchange) and answered([call.item for call in base.open], items):
         return []
-    pairing = Pairing(ledger.reading.order)
-    _feed(ledger, pairing, base, items)
-    again = pairing.again()
-    if again is not None:
-        pairing = again
-        _feed(ledger, pairing, base, items)
+    start = Pairing(ledger.reading.order)
+    pairing, _ = read_through(start, lambda one: _feed(ledger, one, base, items))
     return pairing.finish(anchored=isinstance(base, Adoption))
 
 

@@ -92,6 +92,8 @@ def _no_output(finding: Finding, where: _Where) -> str:
 
 
 def _orphan(finding: Finding, where: _Where) -> str:
+    if finding.key is None:
+        return "output without a call id" + (f" ({finding.name})" if finding.name else "")
     return f"output for {_call(finding)} has no call"
 
 
@@ -146,6 +148,14 @@ def _contradicted(finding: Finding, where: _Where) -> str:
     )
 
 
+def _unapproved(finding: Finding, where: _Where) -> str:
+    return f"{_call(finding)} asks for approval, and nobody answered{_evidence(finding, where)}"
+
+
+def _partial(finding: Finding, where: _Where) -> str:
+    return f"{_call(finding)} was cut off before its arguments were complete"
+
+
 def _plain(finding: Finding, where: _Where) -> str:
     return finding.detail
 
@@ -163,6 +173,8 @@ _SENTENCES: dict[str, Callable[[Finding, _Where], str]] = {
     rules.GROUP_INCOMPLETE.code: _incomplete,
     rules.HALF_PAIR_LEFT.code: _half,
     rules.CONTRADICTED.code: _contradicted,
+    rules.UNANSWERED_APPROVAL.code: _unapproved,
+    rules.INCOMPLETE_CALL.code: _partial,
     rules.UNDECODABLE.code: _plain,
     rules.ORDINAL.code: _plain,
     rules.NO_HEADER.code: _plain,

@@ -5,6 +5,7 @@ with three tool calls is three core items of one position. Families live in `fam
 
 from __future__ import annotations
 
+import json
 from enum import Enum
 
 from msgspec import Struct
@@ -14,6 +15,10 @@ from lockstitch.core.families import Family
 LONGEST_NOTE_CHARACTERS = 600
 """How much of an output's text a dialect passes on. Only short texts are ever told apart (a
 client's "aborted"), so a long output never costs a copy."""
+
+
+LONGEST_ESCAPE_CHARACTERS = 6
+"""A backslash, a `u` and four digits: a shorter one at the end of a text was cut off."""
 
 
 class Part(Enum):
@@ -59,6 +64,38 @@ class Item(Struct, frozen=True, gc=False):
     carried: bool = False
     """Reasoning that carries its content with it (encrypted). Without, it is only a reference to
     what one provider keeps."""
+    unread: str | None = None
+    """What makes this item look like a call or an output that could not be read as one."""
+    partial: bool = False
+    """A call that is marked as incomplete: the model was cut off while it wrote the call."""
+    arguments: str | None = None
+    """The arguments of a call, where they are a text that must be JSON."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Is this a call that the model did not finish writing?"""
+        return self.partial or (self.arguments is not None and is_unfinished(self.arguments))
+
+
+def is_unfinished(text: str) -> bool:
+    """Is this the beginning of JSON, cut off before its end? Other text that is not JSON is not."""
+    text = text.strip()
+    if not text:
+        return False
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text) or error.msg.startswith("Unterminated string"):
+            return True
+        rest = text[error.pos :]
+        if error.msg.startswith("Invalid \\uXXXX escape"):
+            return len(rest) < LONGEST_ESCAPE_CHARACTERS
+        return any(
+            word != rest and word.startswith(rest) for word in ("true", "false", "null", "-0")
+        )
+    except (RecursionError, ValueError):  # too deep, or a number with too many digits
+        return False
+    return False
 
 
 class Place(Struct, frozen=True, order=True, gc=False):

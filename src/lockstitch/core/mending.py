@@ -1,19 +1,20 @@
 """Mending: from findings to edits, each with its reason and, where it settles a call, an outcome.
 
 A plan is data; dialects carry it out. What really happened comes before anything we make up
-(`outcomes.settlement_text`), a call is never removed, and the same findings always give the same
-plan. The policy is a value; its default loses nothing that is not kept in the report."""
+(`outcomes.settlement_text`), no call is removed but one that was cut off while the model wrote it,
+and the same findings always give the same plan. The policy is a value; its default loses nothing
+that is not kept in the report."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from lockstitch.core import rules
-from lockstitch.core.errors import UnknownPolicy
+from lockstitch.core.errors import CannotMend, UnknownPolicy
 from lockstitch.core.families import Family
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
@@ -33,6 +34,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Remove an output that has no call."""
     move_outputs: bool = True
     """Move an output to where its call wants it."""
+    drop_incomplete: bool = True
+    """Remove a call that was cut off before its arguments were complete: it cannot have run."""
     keep: Literal["first", "last"] = "first"
     """Which of two outputs of one call stays."""
 
@@ -207,6 +210,13 @@ def _orphan(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
     return [Drop(reason=finding, place=finding.place)] if policy.drop_orphans else []
 
 
+def _incomplete(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
+    if (finding.key or "") in known:
+        return _settle(finding, policy, known)
+    places = [place for place in (finding.place, finding.answer) if place is not None]
+    return [Drop(reason=finding, place=place) for place in places if policy.drop_incomplete]
+
+
 def _half_pair(finding: Finding, policy: Policy, known: _Known) -> list[Edit]:
     if finding.family is None:
         return _orphan(finding, policy, known)
@@ -274,6 +284,8 @@ _PLANNERS: dict[str, _Planner] = {
     rules.GROUP_INCOMPLETE.code: _settle,
     rules.HALF_PAIR_LEFT.code: _half_pair,
     rules.CONTRADICTED.code: _contradicted,
+    rules.UNANSWERED_APPROVAL.code: _settle,
+    rules.INCOMPLETE_CALL.code: _incomplete,
 }
 """A rule that is not here is about the file; the session format mends it."""
 
@@ -287,6 +299,7 @@ SETTLED_AT_ONCE = frozenset(
         rules.SECOND_OUTPUT,
         rules.HALF_PAIR_LEFT,
         rules.CONTRADICTED,
+        rules.UNANSWERED_APPROVAL,
         rules.UNDECODABLE,
         rules.ORDINAL,
     )
@@ -295,13 +308,30 @@ SETTLED_AT_ONCE = frozenset(
 outputs that answer nothing go. A history with only these findings is whole after one round."""
 
 
+_State = TypeVar("_State")
+
+
+def in_rounds(state: _State, step: Callable[[_State], _State | None]) -> _State:
+    """Repeat ``step``, which examines a history, plans and rewrites it, until it returns None:
+    nothing is left to do. Raises `CannotMend` past `MOST_ROUNDS`; nothing was changed then."""
+    for _ in range(MOST_ROUNDS):
+        changed = step(state)
+        if changed is None:
+            return state
+        state = changed
+    raise CannotMend(
+        f"It is still not valid after {MOST_ROUNDS} rounds of repairs. Nothing was changed. Please "
+        "report this history."
+    )
+
+
 def describe(edit: Edit) -> str:
     """What an edit does, in a few words for a report."""
     match edit:
         case Settle():
             return f"added an output for {edit.key or 'the call'} ({edit.settlement.outcome.value})"
         case Drop():
-            return "removed it"
+            return "removed its output" if edit.place == edit.reason.answer else "removed it"
         case Move():
             return "moved it after its call"
         case Retype():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -269,6 +269,8 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
+        if note is not None and _may_be_incomplete(call.item):
+            self._stood_in_for_incomplete(call, note)
         if self._denied:
             self._denied.pop(key, None)  # what is told of this id from now on is told of this call
         # Only testimony contradicts a denial, and without a witness nobody reads any.
@@ -278,6 +280,12 @@ class Pairing(Struct, eq=False):
             else:
                 self._denied[key] = (call, Place(at, item.slot), note)
         return finding
+
+    def _stood_in_for_incomplete(self, call: OpenCall, note: str) -> None:
+        """A call that was cut off cannot have run. An output that somebody made up for it goes
+        with it; a real one shows that the call was taken as it is."""
+        if stands_in(note) and call.item.incomplete:
+            self._found(rules.INCOMPLETE_CALL, call.place, call, answer=call.answer)
 
     def _adjacency(self, call: OpenCall, item: Item, at: int) -> Finding | None:
         """In a dialect that wants outputs at once: is this one where it belongs?"""
@@ -436,6 +444,8 @@ class Pairing(Struct, eq=False):
                     part=_CALL,
                 )
         if anchored:
+            for item, place in self._orphans.pop(KEYLESS, ()):
+                self._orphan(item, place)  # no call can be meant, whatever the anchor holds
             for outputs in self._orphans.values():
                 for item, place in outputs[1:]:
                     first = outputs[0][1]
@@ -468,7 +478,9 @@ class Pairing(Struct, eq=False):
             group.answered += 1
             return
         evidence = self._evidence(call)
-        if call.cut is not None:
+        if evidence is None and item.incomplete:
+            self._found(rules.INCOMPLETE_CALL, call.place, call)
+        elif call.cut is not None:
             self._found(
                 rules.HALF_PAIR_LEFT,
                 call.place,
@@ -477,6 +489,8 @@ class Pairing(Struct, eq=False):
                 evidence=evidence,
                 detail=call.cut.by,
             )
+        elif family.asks_first:
+            self._found(rules.UNANSWERED_APPROVAL, call.place, call, evidence=evidence)
         elif group.answered and group.calls > group.answered:
             has = "has one" if group.answered == 1 else "have one"
             self._found(
@@ -498,7 +512,8 @@ class Pairing(Struct, eq=False):
         return None
 
     def _orphan(self, item: Item, place: Place) -> None:
-        if self._first_reference is not None and self._first_reference < place.at:
+        hidden = self._first_reference is not None and self._first_reference < place.at
+        if hidden and item.key is not None:
             return  # the call may be behind the reference
         cut = self.cut.get(item.key or KEYLESS)
         if cut is not None:
@@ -583,6 +598,26 @@ class Pairing(Struct, eq=False):
         return finding
 
 
+_Result = TypeVar("_Result")
+
+
+class Repeatable(Protocol):
+    """A pass that can ask to be made once more: a `Pairing`, or several that are fed together."""
+
+    def again(self) -> Self | None: ...
+
+
+_Pass = TypeVar("_Pass", bound=Repeatable)
+
+
+def read_through(start: _Pass, read: Callable[[_Pass], _Result]) -> tuple[_Pass, _Result]:
+    """Feed a pass with ``read``; feed a second one where the first could only suspect something
+    (see `seen`). Returns the pass that is certain, and what ``read`` returned for it."""
+    result = read(start)
+    again = start.again()
+    return (start, result) if again is None else (again, read(again))
+
+
 def answered(calls: Sequence[Item], items: Sequence[Sequence[Item]]) -> bool:
     """Are these the outputs of these calls, one for each, and nothing else?
 
@@ -604,6 +639,11 @@ def answered(calls: Sequence[Item], items: Sequence[Sequence[Item]]) -> bool:
             if family is None or waiting.pop(item.key, None) is not family:
                 return False
     return not waiting
+
+
+def _may_be_incomplete(call: Item) -> bool:
+    """A quick look before a close one: arguments that are complete end with a brace."""
+    return call.partial or (call.arguments is not None and not call.arguments.endswith("}"))
 
 
 def _accepts(call: Family | None, output: Family | None) -> bool:

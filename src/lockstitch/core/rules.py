@@ -37,9 +37,18 @@ HALF_PAIR_LEFT = Rule("LS011", "half-pair-left", "A compaction or a rollback lef
 CONTRADICTED = Rule(
     "LS012", "contradicted", "An output says that its call did not run, and evidence says it did."
 )
+UNANSWERED_APPROVAL = Rule(
+    "LS013", "unanswered-approval", "A request for approval was neither approved nor denied."
+)
+INCOMPLETE_CALL = Rule(
+    "LS014", "incomplete-call", "A call was cut off before its arguments were complete."
+)
 UNDECODABLE = Rule("LS101", "undecodable", "A line is torn or cannot be decoded.")
 ORDINAL = Rule("LS102", "ordinal", "A line's ordinal is missing, repeated or skipped.")
 NO_HEADER = Rule("LS103", "no-header", "The file does not begin with its header.")
+
+OPEN_CALL = frozenset({NO_OUTPUT, GROUP_INCOMPLETE, UNANSWERED_APPROVAL, INCOMPLETE_CALL})
+"""The rules for a call that has no output and waits for one."""
 
 RULES: dict[str, Rule] = {
     rule.code: rule
@@ -56,6 +65,8 @@ RULES: dict[str, Rule] = {
         GROUP_INCOMPLETE,
         HALF_PAIR_LEFT,
         CONTRADICTED,
+        UNANSWERED_APPROVAL,
+        INCOMPLETE_CALL,
         UNDECODABLE,
         ORDINAL,
         NO_HEADER,

@@ -14,7 +14,7 @@ import msgspec
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.families import Family
-from lockstitch.core.items import Item, Place
+from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 
@@ -36,8 +36,14 @@ class Dialect(Protocol):
     order: Order
     answers: Answers
 
+    def claims(self, wire: Mapping[str, Any]) -> bool:
+        """Can this wire item only be of this dialect? Asked in the order of
+        `detection.DIALECTS`."""
+        ...
+
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
-        """The core items of one wire item. Any mapping is legal, whatever it holds."""
+        """The core items of one wire item. Any mapping is legal, whatever it holds. What looks like
+        a call or an output and cannot be read as one becomes an item that is `unread`."""
         ...
 
     def may_begin(self, items: Sequence[Item]) -> bool:
@@ -118,9 +124,28 @@ class OwnItems:
         raise AssertionError("outputs never stand inside another wire item in this dialect")
 
 
+def unread(sign: str, slot: int = 0) -> Item:
+    """Something that must be a call or an output, for the reason given, and cannot be read as
+    one."""
+    return Item(Part.OTHER, slot=slot, unread=sign)
+
+
+def marked(item: Item, sign: str | None) -> Item:
+    """The item, with the reason why it looks like a call or an output that was not read."""
+    return item if sign is None else msgspec.structs.replace(item, unread=sign)
+
+
 def text_of(value: object) -> str | None:
     """The value, if it is a text that is not empty: what may serve as an id or a key."""
     return value if isinstance(value, str) and value else None
+
+
+def part_types(content: object) -> set[str]:
+    """The types of the parts of a message."""
+    if not isinstance(content, list):
+        return set()
+    kinds = [part.get("type") for part in content if isinstance(part, dict)]
+    return {kind for kind in kinds if isinstance(kind, str)}
 
 
 def as_json(value: Any, *, indent: int | None = None) -> bytes:

@@ -1,4 +1,7 @@
-"""Chat Completions: messages; the outputs of one assistant message follow it before any other."""
+"""Chat Completions: messages; the outputs of one assistant message follow it before any other.
+
+The older `function_call` of an assistant and messages of the role `function` have no id that joins
+them. They are not read."""
 
 from __future__ import annotations
 
@@ -10,11 +13,28 @@ from lockstitch.core.families import Family
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import OwnItems, Wire, text_of
+from lockstitch.dialects import signs
+from lockstitch.dialects.base import OwnItems, Wire, marked, part_types, text_of, unread, without
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
+_ROLES: Final = frozenset({"tool", "function"})
+_PARTS: Final = frozenset({"image_url", "input_audio", "refusal"})
+_PARTS_AND_TEXT: Final = _PARTS | {"text", "file"}
+_FIELDS: Final = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "refusal",
+        "audio",
+        "annotations",
+        "reasoning_content",
+        "tool_calls",
+    }
+)
+"""Fields of a message that hold no call but `tool_calls`, which is read."""
 
 
 class Chat(OwnItems):
@@ -23,18 +43,26 @@ class Chat(OwnItems):
     name = "chat"
     order = Order.NEXT
 
+    def claims(self, wire: Mapping[str, Any]) -> bool:
+        role = wire.get("role")
+        if not isinstance(role, str):
+            return False
+        if role in _ROLES or isinstance(wire.get("tool_calls"), list):
+            return True
+        kinds = part_types(wire.get("content"))
+        return (
+            wire.get("type") is None and not _PARTS.isdisjoint(kinds) and kinds <= _PARTS_AND_TEXT
+        )
+
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
         if role == "assistant":
             calls = wire.get("tool_calls")
-            if not isinstance(calls, list):
-                return (_MODEL_ITEM,)
-            read = [item for n, call in enumerate(calls) if (item := _call(call, n)) is not None]
-            return read or (_MODEL_ITEM,)
+            if isinstance(calls, list) and calls:
+                return [_call(call, n) for n, call in enumerate(calls)]
+            return _plain(wire, _MODEL_ITEM)
         if role == "tool":
             key = text_of(wire.get("tool_call_id"))
-            if key is None:
-                return (_OTHER_ITEM,)
             content = wire.get("content")
             short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
             return (
@@ -46,12 +74,24 @@ class Chat(OwnItems):
                     note=content if short else None,
                 ),
             )
-        return (_INPUT_ITEM,) if isinstance(role, str) else (_OTHER_ITEM,)
+        if isinstance(role, str):
+            return _plain(wire, _INPUT_ITEM)
+        return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
 
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
         return {"role": "tool", "tool_call_id": key, "content": said.text}
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        if wire.get("role") == "tool":
+            return None, [wire]
+        taken = [call for n, call in enumerate(wire["tool_calls"]) if n in slots]
+        left = [call for n, call in enumerate(wire["tool_calls"]) if n not in slots]
+        if left:
+            return {**wire, "tool_calls": left}, taken
+        rest = without(wire, "tool_calls")
+        return (rest if rest.get("content") else None), taken
 
     def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         return wire  # there is one family
@@ -70,12 +110,17 @@ class Chat(OwnItems):
         return wire  # messages have no id here
 
 
-def _call(call: object, slot: int) -> Item | None:
-    if not isinstance(call, dict):
-        return None
-    key = text_of(call.get("id"))
-    if key is None:
-        return None
+def _plain(wire: Mapping[str, Any], item: Item) -> Sequence[Item]:
+    """A message without calls, unless something in it looks like one."""
+    return (marked(item, signs.sign_beside(wire, _FIELDS)),)
+
+
+def _call(call: object, slot: int) -> Item:
+    key = text_of(call.get("id")) if isinstance(call, dict) else None
+    if not isinstance(call, dict) or key is None:
+        return unread("a tool call without an id", slot)
     body = call.get("function", call.get("custom"))
-    name = text_of(body.get("name")) if isinstance(body, dict) else None
-    return Item(Part.CALL, families.CHAT_TOOL, key, name=name, slot=slot)
+    name = arguments = None
+    if isinstance(body, dict):
+        name, arguments = text_of(body.get("name")), text_of(body.get("arguments"))
+    return Item(Part.CALL, families.CHAT_TOOL, key, name=name, slot=slot, arguments=arguments)

@@ -10,11 +10,26 @@ from lockstitch.core.families import Family
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import Answers, Wire, text_of, without
+from lockstitch.dialects import signs
+from lockstitch.dialects.base import Answers, Wire, marked, part_types, text_of, unread, without
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
+_FIELDS: Final = frozenset({"role", "content", "id", "type", "model", "stop_reason", "usage"})
+"""Fields of a message that hold no block but `content`, which is read."""
+_BLOCKS: Final = frozenset(
+    {
+        "tool_use",
+        "tool_result",
+        "server_tool_use",
+        "mcp_tool_use",
+        "thinking",
+        "redacted_thinking",
+        "document",
+    }
+)
+"""Blocks that only this dialect has."""
 
 _CALLS: Final = {
     family.call_type: family
@@ -25,6 +40,7 @@ _RESULTS: Final = {
 }
 
 
+_PLAIN_BLOCKS: Final = frozenset({"text", "image", "thinking", "redacted_thinking", "document"})
 _NOTHING_LEFT: Final = {"type": "text", "text": f"{MARK} A result that stood here was taken away."}
 """The first message must be the user's, so it stays even if all its results go."""
 
@@ -36,14 +52,20 @@ class Messages:
     order = Order.NEXT_TURN
     answers = Answers.IN_TURN
 
+    def claims(self, wire: Mapping[str, Any]) -> bool:
+        if not isinstance(wire.get("role"), str):
+            return False
+        kinds = part_types(wire.get("content"))
+        return any(kind in _BLOCKS or kind.endswith("_tool_result") for kind in kinds)
+
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
         if not isinstance(role, str):
-            return (_OTHER_ITEM,)
+            return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
         plain = _MODEL_ITEM if role == "assistant" else _INPUT_ITEM
         blocks = wire.get("content")
-        if not isinstance(blocks, list):
-            return (plain,)
+        if (sign := signs.sign_beside(wire, _FIELDS)) is not None or not isinstance(blocks, list):
+            return (marked(plain, sign),)
         return [_block(block, n, plain.part) for n, block in enumerate(blocks)] or (plain,)
 
     def may_begin(self, items: Sequence[Item]) -> bool:
@@ -106,18 +128,19 @@ class Messages:
 
 def _block(block: object, slot: int, plain: Part) -> Item:
     kind = block.get("type") if isinstance(block, dict) else None
-    if not isinstance(block, dict) or not isinstance(kind, str):
+    if not isinstance(block, dict):
         return Item(plain, slot=slot)
+    if not isinstance(kind, str):
+        return marked(Item(plain, slot=slot), signs.sign_within(block))
     family = _CALLS.get(kind)
     if family is not None:
         key = text_of(block.get("id"))
         if key is None:
-            return Item(Part.OTHER, slot=slot)
-        return Item(Part.CALL, family, key, name=text_of(block.get("name")), slot=slot)
+            return unread(f"a {kind} block without an id", slot)
+        name, said = text_of(block.get("name")), text_of(block.get("input"))
+        return Item(Part.CALL, family, key, name=name, slot=slot, arguments=said)
     if kind.endswith("tool_result"):
         key = text_of(block.get("tool_use_id"))
-        if key is None:
-            return Item(Part.OTHER, slot=slot)
         family = _RESULTS.get(kind, families.SERVER_TOOL_USE)
         content = block.get("content")
         short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
@@ -132,7 +155,8 @@ def _block(block: object, slot: int, plain: Part) -> Item:
         )
     if plain is Part.MODEL and kind in ("thinking", "redacted_thinking"):
         return Item(Part.REASONING, slot=slot)
-    return Item(plain, slot=slot)
+    item = Item(plain, slot=slot)
+    return item if kind in _PLAIN_BLOCKS else marked(item, signs.sign_of(block))
 
 
 def _result(block: Wire, said: Settlement) -> Wire:

@@ -37,7 +37,15 @@ def decoded(item: bytes) -> Wire:
 
 def _reader(dialect: Dialect) -> Callable[[bytes], Sequence[Item]]:
     # Decoded in full: what a ledger takes, it must be able to give back.
-    return lambda item: dialect.read(decoded(item))
+    return lambda item: [_kept(one) for one in dialect.read(decoded(item))]
+
+
+def _kept(item: Item) -> Item:
+    """What a ledger keeps of an item. It knows from its own facts which calls are complete, and
+    would only hold on to their arguments."""
+    if item.arguments is None and not item.partial:
+        return item
+    return msgspec.structs.replace(item, arguments=None, partial=False)
 
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]

@@ -21,15 +21,19 @@ class Realtime(Responses):
 
     name = "realtime"
 
+    def claims(self, wire: Mapping[str, Any]) -> bool:
+        return wire.get("object") == "realtime.item"
+
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         (item,) = super().read(wire)
         if item.family is not None and item.family not in families.REALTIME_FAMILIES:
             # A call of another family cannot be in a realtime conversation; if one is, it is a
             # type this dialect does not know.
-            return (Item(Part.OTHER, id=item.id),)
+            sign = f"type `{wire.get('type')}`, which a realtime conversation cannot hold"
+            return (Item(Part.OTHER, id=item.id, unread=sign),)
         if item.part is Part.INPUT and wire.get("type") == families.FUNCTION.output_type:
             # "function_call_output.call_id is required": without one it answers nothing.
-            return (Item(Part.OTHER, id=item.id),)
+            return (Item(Part.OUTPUT, families.FUNCTION, id=item.id),)
         return (item,)
 
     def output(

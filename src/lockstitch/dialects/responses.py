@@ -12,7 +12,17 @@ from lockstitch.core.families import Family, Join
 from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
-from lockstitch.dialects.base import OwnItems, Wire, as_json, text_of, without
+from lockstitch.dialects import signs
+from lockstitch.dialects.base import (
+    OwnItems,
+    Wire,
+    as_json,
+    marked,
+    part_types,
+    text_of,
+    unread,
+    without,
+)
 from lockstitch.dialects.screenshots import SCREENSHOT
 
 _CALLS: Final = {family.call_type: family for family in families.RESPONSES_FAMILIES}
@@ -32,6 +42,14 @@ ITEM_TYPES: Final = frozenset(
     }
 )
 """Every type this dialect knows; others pass through."""
+
+_PARTS: Final = frozenset({"input_text", "output_text", "input_image", "input_file"})
+"""Content that only this dialect has."""
+
+_MESSAGE_FIELDS: Final = frozenset(
+    {"type", "role", "content", "id", "status", "phase", "object", "created_at", "interrupted"}
+)
+"""Fields of a message that hold no call."""
 
 _OTHER_ITEM: Final = Item(Part.OTHER)
 _COMPACTION_ITEM: Final = Item(Part.COMPACTION)
@@ -86,6 +104,8 @@ def classify(fields: Fields, slot: int = 0) -> Item:
         return Item(_MODEL, id=item_id, slot=slot)
     if kind == "compaction":
         return _COMPACTION_ITEM
+    if fields.call_id is not None:
+        return unread(f"type `{kind}` with a `call_id`", slot)
     return _OTHER_ITEM  # nothing is known of it, not even what its id means
 
 
@@ -115,7 +135,7 @@ def _call(fields: Fields, family: Family, item_id: str | None, slot: int) -> Ite
         item_id = None
     if key is None:
         if not family.keyless_call:
-            return _OTHER_ITEM  # no way to answer it: not ours to judge
+            return unread(f"a {family.call_type} without an id", slot)
         return Item(
             _CALL, family, name=name, id=item_id, slot=slot, lone=fields.execution != "client"
         )
@@ -134,11 +154,9 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
         key, item_id = key or item_id, None
     lone = False
     if key is None:
-        if family is families.FUNCTION:
+        if family is families.FUNCTION and text_of(fields.name):
             return Item(_INPUT, id=item_id, slot=slot)  # a named external event
-        if not family.keyless_output:
-            return _OTHER_ITEM
-        lone = True
+        lone = family is families.TOOL_SEARCH
     elif family.keyless_call:
         lone = fields.execution == "server"
     note = fields.output
@@ -147,29 +165,57 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
     return Item(_OUTPUT, family, key, None, item_id, None, slot, lone, note)
 
 
+def _sign(wire: Mapping[str, Any], part: Part) -> str | None:
+    """Why an item that is neither call nor output looks like one."""
+    if part is _OTHER or part is _REFERENCE:
+        return signs.sign_within({name: value for name, value in wire.items() if name != "type"})
+    if wire.get("type") in (None, "message"):
+        return signs.sign_beside(wire, _MESSAGE_FIELDS)
+    return None  # a known type, whose fields belong to the provider
+
+
 class Responses(OwnItems):
     """The dialect of the Responses API, and of everything that stores its items."""
 
     name = "responses"
     order = Order.ANYWHERE
 
+    def claims(self, wire: Mapping[str, Any]) -> bool:
+        kind = wire.get("type")
+        if isinstance(kind, str) and kind in ITEM_TYPES and kind != "message":
+            return True
+        if not isinstance(wire.get("role"), str):
+            return False
+        return kind == "message" or not _PARTS.isdisjoint(part_types(wire.get("content")))
+
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         get = wire.get
-        return (
-            classify(
-                Fields(
-                    get("type"),
-                    get("id"),
-                    get("call_id"),
-                    get("name"),
-                    get("role"),
-                    get("approval_request_id"),
-                    get("execution"),
-                    get("output"),
-                    get("encrypted_content"),
-                )
-            ),
+        item = classify(
+            Fields(
+                get("type"),
+                get("id"),
+                get("call_id"),
+                get("name"),
+                get("role"),
+                get("approval_request_id"),
+                get("execution"),
+                get("output"),
+                get("encrypted_content"),
+            )
         )
+        part = item.part
+        if part is _OUTPUT:
+            return (item,)
+        if part is _CALL:
+            said = get("arguments")
+            partial = get("status") == "incomplete"
+            if partial or type(said) is str:
+                item = msgspec.structs.replace(item, partial=partial, arguments=said)
+        elif item.unread is None:
+            if part is _REFERENCE and get("type") is None and len(wire) > 1:
+                item, part = _OTHER_ITEM, _OTHER  # a reference without its type is an id alone
+            item = marked(item, _sign(wire, part))
+        return (item,)
 
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None

@@ -88,7 +88,7 @@ class Rewriter:
                     self._carried.setdefault(why.place, piece)
         for edit in beside:
             slot = edit.after.slot - sum(one < edit.after.slot for one in gone)
-            assert left is not None, "a call is never removed"
+            assert left is not None, "the call of an output that is written stays"
             left = dialect.put_beside(left, slot, self._arrival(edit))
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]

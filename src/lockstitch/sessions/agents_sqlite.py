@@ -15,9 +15,10 @@ from lockstitch.core import rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Pairing
+from lockstitch.core.pairing import read_through
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import DIALECTS, sign
+from lockstitch.dialects.examination import Examination, Unread
 from lockstitch.sessions import agents_sqlite_writing
 from lockstitch.sessions.agents_sqlite_opening import is_sqlite, opened
 from lockstitch.sessions.agents_sqlite_tables import (
@@ -30,7 +31,7 @@ from lockstitch.sessions.agents_sqlite_tables import (
     decode,
     find_tables,
 )
-from lockstitch.sessions.model import Change, Scan, Sink
+from lockstitch.sessions.model import Change, Scan, Sink, examined
 from lockstitch.sessions.source import Source
 
 LOOK_AT_ROWS = 200
@@ -67,6 +68,8 @@ class AgentsDatabase:
                                 tables=tables,
                                 dialect=reading.dialect,
                                 spots=reading.spots,
+                                unread=reading.unread,
+                                recognised=reading.recognised,
                             )
                         )
                         scan.repeated.update(
@@ -96,6 +99,8 @@ class _Reading:
         self._branch = branch
         self.dialect = _detect(self._rows(), dialect)
         self.records = 0
+        self.unread: Unread | None = None
+        self.recognised = True
         self.spots: dict[int, Spot] = {}
 
     def _rows(self, *, data: bool = True) -> Iterable[Row]:
@@ -103,32 +108,28 @@ class _Reading:
 
     def findings(self, *, anchored: bool) -> list[Finding]:
         """What is wrong, in the order of the conversation. Fills `spots`."""
-        pairing = Pairing(self.dialect.order)
-        torn = self._read(pairing)
-        watching = pairing.again()
-        if watching is not None:
-            pairing = watching
-            torn = self._read(pairing)
-        found = torn + pairing.finish(anchored=anchored)
-        found.sort(key=lambda finding: (finding.place, finding.code))
-        if not found:
-            return found
-        positions = self._locate({count for finding in found for count in _counts(finding)})
-        return [_placed(finding, positions) for finding in found]
+        examination, torn = read_through(Examination(self.dialect), self._read)
+        self.records = examination.records + len(torn)
+        conversation = examined(examination, torn, anchored=anchored)
+        self.recognised = conversation.recognised
+        counts = {count for finding in conversation.findings for count in _counts(finding)}
+        if conversation.unread is not None:
+            counts.add(conversation.unread.place.at)
+        positions = self._locate(counts) if counts else {}
+        if conversation.unread is not None:
+            at = positions[conversation.unread.place.at]
+            self.unread = Unread(Place(at), conversation.unread.sign)
+        return [_placed(finding, positions) for finding in conversation.findings]
 
-    def _read(self, pairing: Pairing) -> list[Finding]:
+    def _read(self, examination: Examination) -> list[Finding]:
         """One pass; the rows that cannot be decoded."""
         torn: list[Finding] = []
-        read, add = self.dialect.read, pairing.add
-        count = 0
         for count, row in enumerate(self._rows(), 1):
             wire = decode(row.data)
             if isinstance(wire, str):
                 torn.append(Finding(rule=rules.UNDECODABLE, place=Place(count), detail=wire))
-                continue
-            for item in read(wire):
-                add(item, count)
-        self.records = count
+            else:
+                examination.add(wire, count)
         return torn
 
     def _locate(self, counts: set[int]) -> dict[int, int]:

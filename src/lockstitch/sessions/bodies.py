@@ -8,12 +8,12 @@ from lockstitch.core import mending, rules
 from lockstitch.core.mending import Policy
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import detect
+from lockstitch.dialects.examination import examine
 from lockstitch.dialects.rewriting import rewrite_all
-from lockstitch.histories import check_wires
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored
 from lockstitch.sessions.lines import decoded, encoded, lines
-from lockstitch.sessions.model import Change, Conversation, Scan, Sink
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink, examined
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
 from lockstitch.sessions.splitting import LIST_FIELDS
@@ -45,6 +45,7 @@ class RequestBodies:
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         broken: list[Conversation] = []
         records = 0
+        recognised = False
         for number, body, problem in read_objects(source):
             if body is None:
                 broken.append(Conversation(findings=[undecodable(number, problem)], line=number))
@@ -58,11 +59,19 @@ class RequestBodies:
             history = request[field]
             dialect = detect(history, self._dialect)
             behind_anchor = anchored or is_anchored(field, request)
-            findings = check_wires(dialect, history, anchored=behind_anchor)
-            if findings:
-                label = ".".join(path)
-                broken.append(Conversation(findings=findings, label=label, line=number))
-        return Scan(format=self.name, conversations=broken, records=records, word="item")
+            examination = examine(dialect, history)
+            recognised = recognised or examination.recognised
+            one = examined(examination, anchored=behind_anchor, label=".".join(path), line=number)
+            if one.findings or one.unread is not None:
+                broken.append(one)
+        for one in broken:
+            one.recognised = recognised  # one request may hold nothing that is known
+        return Scan(
+            format=self.name,
+            conversations=broken or [Conversation(findings=[], recognised=recognised)],
+            records=records,
+            word="item",
+        )
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         by_line = {one.line: one for one in scan.conversations}

@@ -10,8 +10,6 @@ import hashlib
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -19,14 +17,15 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
-from lockstitch.core.pairing import Pairing, Watch
+from lockstitch.core.pairing import Pairing, Watch, read_through
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Answers, Wire, as_json
+from lockstitch.dialects.examination import Examination, Unread
 from lockstitch.dialects.messages import Messages
-from lockstitch.dialects.rewriting import output_at
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, take_back
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, encoded
-from lockstitch.sessions.model import Change, Conversation, Scan, Sink
+from lockstitch.sessions.model import Change, Conversation, Scan, Sink, examined
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
 
@@ -38,6 +37,9 @@ class _Lines(Messages):
 
 
 _DIALECT: Final = _Lines()
+_MESSAGE_TYPES: Final = ("user", "assistant")
+_ENVELOPE: Final = frozenset({"type", "uuid", "parentUuid", "sessionId", "toolUseResult"})
+"""Fields of a record that hold no message."""
 
 
 class ClaudeTranscript:
@@ -47,12 +49,7 @@ class ClaudeTranscript:
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         dead, last = dead_lines(source)
-        reading = _Reading(dead, {})
-        reading.read(source)
-        watches = {name: one.pairing.to_watch() for name, one in reading.chains.items()}
-        if any(watches.values()):
-            reading = _Reading(dead, watches)
-            reading.read(source)
+        reading, _ = read_through(_Reading(dead, {}), lambda one: one.read(source))
         # If the last message goes, a line that was left behind must not become the last.
         return reading.result(anchored=anchored, stays=last if dead else None)
 
@@ -68,76 +65,93 @@ class ClaudeTranscript:
 # --- reading -----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Chain:
-    """One conversation of the file: the main one, or a sidechain."""
-
-    label: str
-    pairing: Pairing
-    captured: dict[Place, Wire] = field(default_factory=dict)
-
-
 class _Reading:
     """One pass over the lines."""
 
     def __init__(self, dead: list[DeadRange], watches: dict[str, Watch | None]) -> None:
+        self._ranges = dead
         self._dead = DeadRanges(dead)
         self._watches = watches
-        self.chains: dict[str, _Chain] = {}
-        self.undecodable: list[Finding] = []
-        self.records = 0
+        self._chains: dict[str, Examination] = {}
+        self._undecodable: list[Finding] = []
+        self._unread: Unread | None = None
+        self._records = 0
+
+    def again(self) -> _Reading | None:
+        """A fresh reading, if any conversation needs a second one."""
+        watches = {label: one.pairing.to_watch() for label, one in self._chains.items()}
+        return _Reading(self._ranges, watches) if any(watches.values()) else None
 
     def read(self, source: Source) -> None:
         for number, record, problem in read_objects(source):
             if record is None:
-                self.undecodable.append(undecodable(number, problem))
+                self._undecodable.append(undecodable(number, problem))
                 continue
-            self.records += 1
-            chain = self._chain(record)
-            range_ = self._dead.at(number) if not chain.label else None
-            for wire, item in _items(record):
-                if range_ is not None:
-                    take_back(chain.pairing, item, range_, wire.get("content"), number)
-                    continue
-                if chain.pairing.add(item, number) is not None:
-                    place = Place(number, item.slot)
-                    chain.captured[place] = output_at(_DIALECT, wire, item.slot)
+            self._records += 1
+            message = _message(record)
+            if message is None:
+                self._expect_no_call(record, number)
+                continue
+            label = _label(record)
+            range_ = self._dead.at(number) if not label else None
+            chain = self._chain(label)
+            if range_ is None:
+                chain.add(message, number)
+                continue
+            for item in _DIALECT.read(message):
+                take_back(chain.pairing, item, range_, message.get("content"), number)
 
-    def _chain(self, record: dict[str, Any]) -> _Chain:
-        name = ""
-        if _is_sidechain(record):
-            agent = record.get("agentId")
-            name = f"sidechain {agent}" if isinstance(agent, str) else "sidechain"
-        chain = self.chains.get(name)
+    def _chain(self, label: str) -> Examination:
+        chain = self._chains.get(label)
         if chain is None:
-            pairing = Pairing(_DIALECT.order, watch=self._watches.get(name), read=_read_result)
-            chain = self.chains[name] = _Chain(name, pairing)
+            pairing = Pairing(_DIALECT.order, watch=self._watches.get(label), read=_read_result)
+            chain = self._chains[label] = Examination(_DIALECT, pairing=pairing)
         return chain
+
+    def _expect_no_call(self, record: dict[str, Any], number: int) -> None:
+        """A record that is not a message. Those of known types may mention calls; a message in
+        another one, or in another field, may hold them."""
+        if self._unread is not None:
+            return
+        sign = None
+        if record.get("type") in _MESSAGE_TYPES:
+            rest = {name: value for name, value in record.items() if name not in _ENVELOPE}
+            sign = signs.sign_within(rest)
+        elif isinstance(message := record.get("message"), dict):
+            items = _DIALECT.read(message)
+            if any(item.unread or item.part in (Part.CALL, Part.OUTPUT) for item in items):
+                sign = f"a message in a record of type `{record.get('type')}`"
+        if sign is not None:
+            self._unread = Unread(Place(number), sign)
 
     def result(self, *, anchored: bool, stays: int | None) -> Scan:
         conversations = [
-            Conversation(
-                label=chain.label,
-                findings=chain.pairing.finish(anchored=anchored),
-                captured=chain.captured,
-            )
-            for chain in self.chains.values()
+            examined(chain, anchored=anchored, label=label) for label, chain in self._chains.items()
         ]
-        conversations.append(Conversation(findings=self.undecodable))
+        conversations.append(Conversation(findings=self._undecodable, unread=self._unread))
         return Scan(
             format="claude-code",
             conversations=conversations,
-            records=self.records,
+            records=self._records,
             linked=True,
             facts=stays,
         )
 
 
-def _items(record: dict[str, Any]) -> Iterator[tuple[Wire, Any]]:
+def _message(record: dict[str, Any]) -> Wire | None:
+    """The message of a record, if it is one."""
     message = record.get("message")
-    if record.get("type") in ("user", "assistant") and isinstance(message, dict):
-        for item in _DIALECT.read(message):
-            yield message, item
+    if record.get("type") in _MESSAGE_TYPES and isinstance(message, dict):
+        return message
+    return None
+
+
+def _label(record: dict[str, Any]) -> str:
+    """The conversation that a record is of: the main one, or a sidechain."""
+    if not _is_sidechain(record):
+        return ""
+    agent = record.get("agentId")
+    return f"sidechain {agent}" if isinstance(agent, str) else "sidechain"
 
 
 def _read_result(content: Any, at: int) -> Evidence | None:
@@ -279,7 +293,8 @@ def _link(record: dict[str, Any]) -> _Link:
         return _Link.BOUNDARY
     if kind not in ("user", "assistant"):
         return _Link.OTHER
-    items = [item for _, item in _items(record)]
+    message = _message(record)
+    items = _DIALECT.read(message) if message is not None else ()
     if items and all(item.part is Part.OUTPUT for item in items):
         return _Link.RESULT
     return _Link.MESSAGE

@@ -15,15 +15,18 @@ import msgspec
 from lockstitch.core import rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.groups import Cut
-from lockstitch.core.items import Item, Place
+from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import Pairing, Watch
 from lockstitch.core.rules import Rule
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Wire, text_of
+from lockstitch.dialects.examination import Unread
 from lockstitch.dialects.responses import Responses, classify
 from lockstitch.sessions import codex_writing
 from lockstitch.sessions.codex_records import (
     LEGACY_ENDS,
+    RECORD_TYPES,
     SHORT_OUTPUT_BYTES,
     Payload,
     Record,
@@ -39,6 +42,7 @@ from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 
 _RESPONSES: Final = Responses()
+_OTHER: Final = Part.OTHER
 _SAID: Final = ("message", "reasoning")
 _NO_ORDINAL: Final = -1
 """No record has this ordinal: the first one is always looked at closely."""
@@ -95,6 +99,7 @@ class _Reading:
         self.findings: list[Finding] = []
         self.captured: dict[Place, Wire] = {}
         self.cut_outputs: dict[str, tuple[bytes, int]] = {}
+        self.unread: Unread | None = None
         self.rolled_back = False
         self.header = False
         self.paginated: bool | None = None
@@ -151,15 +156,18 @@ class _Reading:
                         self._read_short_output(payload)
                     if halves and text_of(payload.call_id) in halves:
                         self._before_the_cut(payload, line, number)
-                    finding = add(classify(payload), number)
+                    item = classify(payload)
+                    if item.part is _OTHER:
+                        self._unknown(item, line, number)
+                    finding = add(item, number)
                     if finding is not None:
                         self.captured[Place(number)] = decoded(line)["payload"]
                 elif kind == "event_msg":
                     event = payload.type
                     if event == "item_completed":
-                        item = payload.item
-                        if item is not None and item.id.__class__ is str:
-                            witness(item.id, line, number)
+                        done = payload.item
+                        if done is not None and done.id.__class__ is str:
+                            witness(done.id, line, number)
                     elif event in LEGACY_ENDS:
                         if payload.call_id.__class__ is str:
                             witness(payload.call_id, line, number)
@@ -169,6 +177,8 @@ class _Reading:
                     last_said = number
                     self._compacted(payload, number)
                     add, witness = self.pairing.add, self.pairing.witness
+                elif text_of(kind) not in RECORD_TYPES:
+                    self._unknown(None, line, number)
         self.records = number - self.not_records
         self.last_said = last_said
 
@@ -230,6 +240,23 @@ class _Reading:
 
     # --- what happens to the history -----------------------------------------------------------
 
+    def _unknown(self, item: Item | None, line: bytes, number: int) -> None:
+        """A response item that is not known, or (without ``item``) a record of a type that is not:
+        neither may be a call in disguise."""
+        if self.unread is not None:
+            return
+        record = decoded(line)
+        payload = record.get("payload")
+        sign = None
+        if not isinstance(payload, dict):
+            sign = signs.sign_within(record)
+        elif item is not None:
+            sign = item.unread or _RESPONSES.read(payload)[0].unread
+        elif _RESPONSES.read(payload)[0].part in (Part.CALL, Part.OUTPUT):
+            sign = f"an item in a record of type `{record.get('type')}`"
+        if sign is not None:
+            self.unread = Unread(Place(number), sign)
+
     def _read_short_output(self, payload: Payload) -> None:
         try:
             text = msgspec.json.decode(payload.output)
@@ -254,6 +281,8 @@ class _Reading:
         for wire, item in _replacement(payload):
             if self.dead.hold(Place(number, item.slot)):
                 continue
+            if item.unread is not None and self.unread is None:
+                self.unread = Unread(Place(number), item.unread)
             finding = self.pairing.add(item, number)
             if finding is not None:
                 self.captured[Place(number, item.slot)] = wire
@@ -287,7 +316,9 @@ class _Reading:
         findings.sort(key=lambda finding: (finding.place, finding.rule.code))
         return Scan(
             format="codex",
-            conversations=[Conversation(findings=findings, captured=self.captured)],
+            conversations=[
+                Conversation(findings=findings, captured=self.captured, unread=self.unread)
+            ],
             records=self.records,
             facts=Numbers(bool(self.paginated), frozenset(self.spent), self.last_said),
         )

@@ -10,15 +10,16 @@ from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Pairing
+from lockstitch.core.pairing import read_through
 from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import detect
-from lockstitch.dialects.rewriting import Rewriter, output_at
+from lockstitch.dialects.examination import Examination
+from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import NotASession
 from lockstitch.sessions.lines import decoded
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
-from lockstitch.sessions.model import Change, Conversation, Scan, Sink
+from lockstitch.sessions.model import Change, Scan, Sink, examined
 from lockstitch.sessions.source import Source
 from lockstitch.sessions.splitting import Element, Field, ListField, Piece, Splitter, Text
 
@@ -41,18 +42,18 @@ class JsonDocument:
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         dialect = _detect(source, self._dialect)
-        pairing = Pairing(dialect.order)
-        scan, anchor = _read(source, dialect, pairing, self.name)
-        watching = pairing.again()
-        if watching is not None:
-            pairing = watching
-            scan, anchor = _read(source, dialect, pairing, self.name)
-        conversation = scan.conversations[0]
-        conversation.findings += pairing.finish(anchored=anchored or anchor)
-        conversation.findings.sort(key=lambda finding: (finding.place, finding.code))
-        if conversation.findings:
-            scan.lines = _lines(source, {f.place.at for f in conversation.findings})
-        return scan
+        start = Examination(dialect)
+        examination, (torn, anchor) = read_through(start, lambda one: _read(source, one))
+        conversation = examined(examination, torn, anchored=anchored or anchor)
+        named = {finding.place.at for finding in conversation.findings}
+        return Scan(
+            format=self.name if dialect.name != "livekit" else "livekit",
+            conversations=[conversation],
+            records=examination.records + len(torn),
+            word="item",
+            lines=_lines(source, named) if named else {},
+            facts=dialect,
+        )
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         conversation = scan.conversations[0]
@@ -96,9 +97,10 @@ def _detect(source: Source, otherwise: Dialect | None) -> Dialect:
     return detect(elements(source), otherwise)
 
 
-def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tuple[Scan, bool]:
-    conversation = Conversation(findings=[])
-    records = 0
+def _read(source: Source, examination: Examination) -> tuple[list[Finding], bool]:
+    """The elements that are not objects; and whether the request continues what the provider
+    has."""
+    torn: list[Finding] = []
     list_field = ""
     anchors: dict[str, Any] = {}
     for piece in _pieces(source):
@@ -108,31 +110,13 @@ def _read(source: Source, dialect: Dialect, pairing: Pairing, name: str) -> tupl
             list_field = piece.name
         if not isinstance(piece, Element):
             continue
-        records += 1
         wire = _decoded(piece)
-        if wire is None:
-            conversation.findings.append(
-                Finding(
-                    rule=rules.UNDECODABLE,
-                    place=Place(piece.index),
-                    detail="the element is not an object",
-                )
-            )
+        if wire is not None:
+            examination.add(wire, piece.index)
             continue
-        for item in dialect.read(wire):
-            finding = pairing.add(item, piece.index)
-            if finding is not None:
-                conversation.captured[Place(piece.index, item.slot)] = output_at(
-                    dialect, wire, item.slot
-                )
-    scan = Scan(
-        format=name if dialect.name != "livekit" else "livekit",
-        conversations=[conversation],
-        records=records,
-        word="item",
-        facts=dialect,
-    )
-    return scan, is_anchored(list_field, anchors)
+        place, detail = Place(piece.index), "the element is not an object"
+        torn.append(Finding(rule=rules.UNDECODABLE, place=place, detail=detail))
+    return torn, is_anchored(list_field, anchors)
 
 
 def _decoded(element: Element) -> Wire | None:

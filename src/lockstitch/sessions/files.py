@@ -12,21 +12,38 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import IO
 
 from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
 from lockstitch.core.mending import Policy
-from lockstitch.sessions.errors import CannotWrite
-from lockstitch.sessions.formats import detect_format
+from lockstitch.dialects.examination import NOTHING_RECOGNISED
+from lockstitch.sessions.errors import CannotRead, CannotWrite, NotASession
+from lockstitch.sessions.formats import KNOWN_FORMATS, detect_format
 from lockstitch.sessions.model import Change, Format, Scan
 from lockstitch.sessions.source import Source, companions, stamp
 
 
 def check_file(source: Source, *, dialect: str | None = None, anchored: bool = False) -> Scan:
-    """What is wrong with a file. Raises `CannotRead`, whatever it holds."""
-    return detect_format(source, dialect).scan(source, anchored=anchored)
+    """What is wrong with a file. Raises `CannotRead` if it is not a session, or if something in it
+    looks like a call or an output and could not be read as one."""
+    return _scan(detect_format(source, dialect), source, anchored)
+
+
+def _scan(kind: Format, source: Source, anchored: bool) -> Scan:
+    scan = kind.scan(source, anchored=anchored)
+    for conversation in scan.conversations:
+        if conversation.unread is not None:
+            line = conversation.line
+            where = scan.where(conversation.unread.place) + (f" of line {line}" if line else "")
+            raise CannotRead(
+                source.name, conversation.unread.say(where), f"Known formats: {KNOWN_FORMATS}."
+            )
+    if scan.records and not any(conversation.recognised for conversation in scan.conversations):
+        raise NotASession(source.name, NOTHING_RECOGNISED, f"Known formats: {KNOWN_FORMATS}.")
+    return scan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,33 +88,35 @@ def mended(
 
 
 def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> None:
-    current = result.source
-    for turn in range(mending.MOST_ROUNDS):
-        scan = kind.scan(current, anchored=anchored)
-        result.left = scan
+    turns = count()
+
+    def step(current: Source) -> Source | None:
+        if current is not result.source and result.left is None:
+            return None  # the last round is known to have settled everything
+        scan = result.left = _scan(kind, current, anchored)
         if not any(conversation.findings for conversation in scan.conversations):
-            return
-        path = result.folder / f"{turn}-{result.source.path.name}"
+            return None
+        path = result.folder / f"{next(turns)}-{result.source.path.name}"
         with path.open("wb") as raw:
             changes = _write(kind, current, raw, scan, policy)
         if not changes:
             path.unlink()
-            return
+            return None
         if not Source(path).head(1):
             raise CannotMend(
-                f"{result.source.name}: nothing of it would be left: it holds outputs without "
-                "calls. Nothing was changed. If it goes on from an anchor, pass --anchored."
+                "nothing of it would be left: it holds outputs without calls. Nothing was changed. "
+                "If it continues a previous_response_id or a conversation, pass --anchored."
             )
         result.changes += changes
         result.path = path
         if _all_settled(scan, policy):
             result.left = None
-            return
-        current = Source(path, name=result.source.name)
-    raise CannotMend(
-        f"{result.source.name}: still not whole after {mending.MOST_ROUNDS} rounds of mending. "
-        "Nothing was changed. Please report it, with the output of lockstitch check."
-    )
+        return Source(path, name=result.source.name)
+
+    try:
+        mending.in_rounds(result.source, step)
+    except CannotMend as error:
+        raise CannotMend(f"{result.source.name}: {error}") from None
 
 
 def _all_settled(scan: Scan, policy: Policy) -> bool:

@@ -22,6 +22,11 @@ HEAD_BYTES = 1 << 16
 LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
 
+KNOWN_FORMATS: Final = (
+    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
+    "JSON or JSONL of items, messages or request bodies"
+)
+
 _SQLITE: Final = b"SQLite format 3\x00"
 _OTHER_ENCODINGS: Final = {
     b"\xff\xfe": "UTF-16",
@@ -54,8 +59,7 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     raise NotASession(
         source.name,
         "is not a session: no line of it is a JSON record.",
-        "Lockstitch reads Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit"
-        " chat contexts, and JSON or JSONL of items, messages or request bodies.",
+        f"Known formats: {KNOWN_FORMATS}.",
     )
 
 

@@ -4,7 +4,7 @@ Positions are the format's own (a line, an element, a row); `Scan.word` names th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.dialects.base import Wire
+from lockstitch.dialects.examination import Examination, Unread
 from lockstitch.sessions.source import Source
 
 
@@ -26,6 +27,31 @@ class Conversation:
     """The line that holds all of it, where it is on one."""
     captured: dict[Place, Wire] = field(default_factory=dict)
     """Outputs that may have to move back, as they are."""
+    unread: Unread | None = None
+    """The first record that looks like a call or an output and could not be read as one."""
+    recognised: bool = True
+    """Is any record one that the format knows?"""
+
+
+def examined(
+    examination: Examination,
+    more: Iterable[Finding] = (),
+    *,
+    anchored: bool = False,
+    label: str = "",
+    line: int | None = None,
+) -> Conversation:
+    """The conversation that an examination has read. ``more`` are findings about its records."""
+    findings = [*more, *examination.finish(anchored=anchored)]
+    findings.sort(key=lambda finding: (finding.place, finding.code))
+    return Conversation(
+        findings=findings,
+        label=label,
+        line=line,
+        captured=examination.captured,
+        unread=examination.unread,
+        recognised=examination.recognised,
+    )
 
 
 class Located(NamedTuple):

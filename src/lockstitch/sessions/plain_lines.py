@@ -9,13 +9,13 @@ from lockstitch.core import rules
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
-from lockstitch.core.pairing import Pairing
+from lockstitch.core.pairing import read_through
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
-from lockstitch.dialects.rewriting import output_at
+from lockstitch.dialects.examination import Examination
 from lockstitch.sessions.line_writing import LineWriter
 from lockstitch.sessions.lines import decoded, lines, problem_of
-from lockstitch.sessions.model import Change, Conversation, Scan, Sink
+from lockstitch.sessions.model import Change, Scan, Sink, examined
 from lockstitch.sessions.source import Source
 
 
@@ -29,31 +29,23 @@ class PlainLines:
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         dialect = detect((wire for _, wire, _ in read_objects(source)), self._dialect)
-        pairing, scan = self._read(source, dialect, Pairing(dialect.order))
-        watching = pairing.again()
-        if watching is not None:
-            pairing, scan = self._read(source, dialect, watching)
-        conversation = scan.conversations[0]
-        conversation.findings += pairing.finish(anchored=anchored)
-        conversation.findings.sort(key=lambda finding: (finding.place, finding.code))
-        return scan
 
-    def _read(self, source: Source, dialect: Dialect, pairing: Pairing) -> tuple[Pairing, Scan]:
-        conversation = Conversation(findings=[])
-        records = 0
-        for number, wire, problem in read_objects(source):
-            if wire is None:
-                conversation.findings.append(undecodable(number, problem))
-                continue
-            records += 1
-            for item in dialect.read(wire):
-                finding = pairing.add(item, number)
-                if finding is not None:
-                    conversation.captured[Place(number, item.slot)] = output_at(
-                        dialect, wire, item.slot
-                    )
-        scan = Scan(format=self.name, conversations=[conversation], records=records, facts=dialect)
-        return pairing, scan
+        def read(one: Examination) -> list[Finding]:
+            torn: list[Finding] = []
+            for number, wire, problem in read_objects(source):
+                if wire is None:
+                    torn.append(undecodable(number, problem))
+                else:
+                    one.add(wire, number)
+            return torn
+
+        examination, torn = read_through(Examination(dialect), read)
+        return Scan(
+            format=self.name,
+            conversations=[examined(examination, torn, anchored=anchored)],
+            records=examination.records,
+            facts=dialect,
+        )
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         writer = LineWriter(scan, scan.facts, Bare(), policy)

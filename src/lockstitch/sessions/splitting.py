@@ -16,8 +16,9 @@ from msgspec import Struct
 from lockstitch.sessions.errors import CannotRead
 from lockstitch.sessions.lines import LONGEST_LINE_BYTES, integer
 
-LIST_FIELDS: Final = ("input", "messages", "items")
-"""Where a document keeps its items: a Responses body, a chat body, a `ChatContext`."""
+LIST_FIELDS: Final = ("input", "messages", "items", "contents")
+"""Where a document keeps its items: a Responses body, a chat body, a `ChatContext`, a Gemini
+body."""
 
 READ_CHARACTERS = 1 << 16
 

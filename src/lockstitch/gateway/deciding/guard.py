@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lockstitch.core import mending, rules
+from lockstitch.core.errors import CannotMend
 from lockstitch.core.findings import Finding
-from lockstitch.core.items import Item, Part, Place
+from lockstitch.core.items import Item, Place
 from lockstitch.core.mending import Edit, Settle
-from lockstitch.core.outcomes import Evidence
-from lockstitch.core.pairing import Pairing
 from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Dialect, Wire
+from lockstitch.dialects.examination import examine
 from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.gateway.deciding.evidence import NOTHING, Seen, answering, parts_of
 
@@ -94,32 +95,42 @@ def _mended(
     found: list[Finding],
     evidence: Seen,
 ) -> Guarded:
-    """The rounds of `histories.mend`, behind calls that stand where nothing can be changed."""
+    """Mend the items of a request after calls that stand where nothing can be changed."""
     first = len(behind)
     # Only places are needed of what the anchor holds: the rewriter puts outputs behind them.
-    history: list[Wire] = [{} for _ in behind] + list(items)
-    origins: list[int | None] = list(range(-first, len(items)))
+    start = _Round([{} for _ in behind] + list(items), list(range(-first, len(items))), found)
     writing = answering(dialect, evidence)
-    mended = False
-    findings = _shifted(found, first)
-    unchanged = Guarded(findings=findings)
-    for _ in range(mending.MOST_ROUNDS):
-        planned = mending.plan(found, evidence=evidence.evidence)
-        if not planned:
-            break
-        if any(_changes_before(edit, first) for edit in planned):
-            return unchanged  # the provider has it, and we cannot change it there
-        written, sources, _ = rewrite_all(writing, history, planned)
+    unchanged = Guarded(findings=_shifted(found, first))
+
+    def step(now: _Round) -> _Round | None:
+        planned = mending.plan(now.found, evidence=evidence.evidence)
+        if not planned or any(_changes_before(edit, first) for edit in planned):
+            return None  # nothing to do, or the provider has it, and we cannot change it there
+        written, sources, _ = rewrite_all(writing, now.history, planned)
         # An output may have been put between two calls of the anchor: it goes behind them all.
         mine = [n for n, source in enumerate(sources) if source is None or source >= first]
-        history = history[:first] + [written[n] for n in mine]
-        origins = origins[:first] + [_origin(origins, sources[n]) for n in mine]
-        mended = True
-        found = _findings(dialect, history[first:], behind, unknown=False, evidence=evidence)
-    # Past the last round, or where everything would go, the provider has the word.
-    if found or len(history) == first or not mended:
-        return unchanged
-    return Guarded(findings=findings, items=history[first:], origins=origins[first:])
+        history = now.history[:first] + [written[n] for n in mine]
+        origins = now.origins[:first] + [_origin(now.origins, sources[n]) for n in mine]
+        left = _findings(dialect, history[first:], behind, unknown=False, evidence=evidence)
+        return _Round(history, origins, left)
+
+    try:
+        last = mending.in_rounds(start, step)
+    except CannotMend:
+        return unchanged  # the provider decides
+    if last.found or len(last.history) == first:
+        return unchanged  # the same, where everything would go
+    return Guarded(
+        findings=unchanged.findings, items=last.history[first:], origins=last.origins[first:]
+    )
+
+
+class _Round(NamedTuple):
+    """A history between two rounds of mending."""
+
+    history: list[Wire]
+    origins: list[int | None]
+    found: list[Finding]
 
 
 def _origin(origins: Sequence[int | None], source: int | None) -> int | None:
@@ -139,32 +150,9 @@ def _findings(
     evidence: Seen,
 ) -> list[Finding]:
     """What is wrong, with places that count what is behind the anchor from 0."""
-    pairing = Pairing(dialect.order, read=lambda known, at: cast("Evidence", known))
-    _feed(pairing, dialect, items, behind, evidence)
-    again = pairing.again()
-    if again is not None:
-        pairing = again
-        _feed(pairing, dialect, items, behind, evidence)
-    return pairing.finish(anchored=unknown)
-
-
-def _feed(
-    pairing: Pairing,
-    dialect: Dialect,
-    items: Sequence[Any],
-    behind: Sequence[Item],
-    seen: Seen,
-) -> None:
-    known = seen.evidence
-    for at, call in enumerate(behind):
-        pairing.wait_for(call, at)
-        if call.key is not None and call.key in known:
-            pairing.witness(call.key, known[call.key], at)
-    for at, wire in enumerate(items, len(behind)):
-        for item in parts_of(dialect, wire):
-            pairing.add(item, at)
-            if known and item.part is Part.CALL and (told := known.get(item.key or "")) is not None:
-                pairing.witness(item.key or "", told, at)
+    read = partial(parts_of, dialect)
+    examination = examine(dialect, items, behind=behind, evidence=evidence.evidence, read=read)
+    return examination.finish(anchored=unknown)
 
 
 def _shifted(findings: Sequence[Finding], first: int) -> tuple[Finding, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from lockstitch.core.continuation import NO_OUTPUT
+from lockstitch.core import rules
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Part
 from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire, text_of, without
-from lockstitch.histories import check_wires
+from lockstitch.dialects.examination import examine
 
 Lookup: TypeAlias = Callable[[str], Mapping[str, Any] | None]
 """The item that an id names, where the journal has it."""
@@ -125,8 +125,8 @@ def at_home(items: Iterable[Wire], *, lookup: Lookup | None = None) -> list[Wire
     # A call that broke off while it was made asks for no output, where its status says so.
     findings = [
         finding
-        for finding in check_wires(_RESPONSES, sent)
-        if finding.rule not in NO_OUTPUT or not _broke_off(sent[finding.place.at])
+        for finding in examine(_RESPONSES, sent).finish()
+        if finding.rule not in rules.OPEN_CALL or not _broke_off(sent[finding.place.at])
     ]
     if findings:
         raise NotWhole(findings)
@@ -158,7 +158,7 @@ def abroad(
     if names:
         raise CannotTravel(list(dict.fromkeys(names)))
     sent = _without_halves(sent)
-    findings = check_wires(_RESPONSES, sent)
+    findings = examine(_RESPONSES, sent).finish()
     if findings:
         raise NotWhole(findings)
     return sent
@@ -237,7 +237,7 @@ def _without_halves(items: list[Wire]) -> list[Wire]:
     upstream would ask for an output. A call that was answered stays, and counts as whole."""
     if not any(_broke_off(item) for item in items):
         return items
-    open_at = {finding.place.at for finding in check_wires(_RESPONSES, items)}
+    open_at = {finding.place.at for finding in examine(_RESPONSES, items).finish()}
     kept = [item for at, item in enumerate(items) if not (at in open_at and _broke_off(item))]
     return [_counted_whole(item) if _broke_off(item) else item for item in kept]
 

@@ -353,7 +353,7 @@ def not_whole(findings: Sequence[Finding], api: Api = Api.RESPONSES) -> Refusal:
     return Refusal(status=400, message=" ".join(sentences), param=param)
 
 
-_OPEN: Final = frozenset({rules.NO_OUTPUT, rules.GROUP_INCOMPLETE, rules.HALF_PAIR_LEFT})
+_OPEN: Final = rules.OPEN_CALL | {rules.HALF_PAIR_LEFT}
 
 _WORDS: Final = {
     families.FUNCTION: "function call",

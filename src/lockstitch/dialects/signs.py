@@ -1,0 +1,118 @@
+"""Signs of a tool call or a tool result in JSON that a dialect did not read as one.
+
+A checker may call a history clean only if it understood every call in it. So whatever a dialect
+passes over is asked here: does it look like a call or a result? The tables are in this file; a
+dialect that knows better (a known type, a payload that belongs to a tool) does not ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+DEEPEST_LEVEL = 4
+"""How many levels below a message are searched: a renamed list, its parts, a part's own object, and
+one to spare. Deeper JSON belongs to tools, which may hold anything."""
+
+_WORDS: Final = (
+    "tool call",
+    "tool calls",
+    "tool call id",
+    "tool use",
+    "tool use id",
+    "tool result",
+    "tool invocation",
+    "tool invocations",
+    "invalid tool calls",
+    "function call",
+    "function response",
+    "call id",
+    "approval request id",
+    "approval id",
+    "partial json",
+)
+"""Field names that only calls, results and what holds them have, in any spelling."""
+
+_NAMES: Final = frozenset({"name", "toolName", "tool_name", "tool"})
+_ARGUMENTS: Final = frozenset({"input", "arguments", "args"})
+_TAGS: Final = ("type", "kind", "part_kind", "role")
+_TOOL_TAG: Final = re.compile(
+    r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation|approval)"
+    r"|custom_tool|tool-|dynamic-tool",
+    re.IGNORECASE,
+)
+_TOOL_ROLES: Final = frozenset({"tool", "function"})
+_PLAIN_TAGS: Final = frozenset(
+    {
+        "user",
+        "assistant",
+        "system",
+        "developer",
+        "model",
+        "message",
+        "text",
+        "input_text",
+        "output_text",
+    }
+)
+"""The commonest tags, which need no search."""
+
+
+def _spellings(words: str) -> Iterable[str]:
+    first, *rest = words.split()
+    yield "_".join((first, *rest))
+    yield "-".join((first, *rest))
+    yield first + "".join(word.title() for word in rest)
+    yield first + "".join("ID" if word == "id" else word.title() for word in rest)
+
+
+FIELDS: Final = frozenset(name for words in _WORDS for name in _spellings(words))
+
+
+def sign_of(part: Mapping[str, Any]) -> str | None:
+    """What makes this object look like a call or a result, in words; None if nothing does.
+
+    Looks at the object itself, not into it. Fields that are empty or null are no sign."""
+    if not FIELDS.isdisjoint(part):
+        for name, value in part.items():
+            if name in FIELDS and value not in (None, "", [], {}):
+                return f"`{name}`"
+    for name in _TAGS:
+        tag = part.get(name)
+        if not isinstance(tag, str) or tag in _PLAIN_TAGS:
+            continue
+        if _TOOL_TAG.search(tag) or (name == "role" and tag in _TOOL_ROLES):
+            return f"{name} `{tag}`"
+    if not _ARGUMENTS.isdisjoint(part) and not _NAMES.isdisjoint(part):
+        return "a name with arguments"
+    return None
+
+
+def sign_within(value: object, *, level: int = DEEPEST_LEVEL) -> str | None:
+    """The first sign in a value or below it, `DEEPEST_LEVEL` levels deep."""
+    if isinstance(value, Mapping):
+        found = sign_of(value)
+        if found is not None:
+            return found
+        below: Iterable[object] = value.values()
+    elif isinstance(value, list | tuple):
+        below = value
+    else:
+        return None
+    if level:
+        for one in below:
+            found = sign_within(one, level=level - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def sign_beside(wire: Mapping[str, Any], known: frozenset[str]) -> str | None:
+    """A sign in a message that was read as text: in the message itself, or anywhere in a field
+    whose name is not ``known``."""
+    found = sign_of(wire)
+    if found is None and not known.issuperset(wire):
+        for name, value in wire.items():
+            if name not in known and (found := sign_within(value)) is not None:
+                return f"`{name}`"
+    return found

@@ -1,0 +1,97 @@
+"""Message objects of SDKs: read as the wire items they stand for, and made again after mending.
+
+The table `SDKS` says which SDK an object is of, by the module of its class. SDKs are imported only
+when one of their objects was passed, so none of them is a dependency. Objects of any other SDK that
+have `model_dump()` (openai, anthropic) are read as what they would send, and stay dictionaries once
+changed: both SDKs take dictionaries too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from msgspec import Struct
+
+from lockstitch.core.errors import NotAHistory
+from lockstitch.dialects.base import Wire
+
+
+class Sdk(Struct, frozen=True):
+    """How the message objects of one SDK become wire items, and back."""
+
+    module: str
+    """The package that the classes of its messages are in."""
+    dump: Callable[[Any], Any]
+    load: Callable[[Wire], Any]
+
+
+def _langchain_load(wire: Wire) -> Any:
+    kind = wire.get("type")
+    return import_module("langchain_core.messages").messages_from_dict(
+        [{"type": kind, "data": wire}]
+    )[0]
+
+
+def _pydantic_ai() -> Any:
+    return import_module("pydantic_ai.messages").ModelMessagesTypeAdapter
+
+
+def _gemini_content() -> Any:
+    return import_module("google.genai.types").Content
+
+
+SDKS: Final = (
+    Sdk("langchain_core.messages", lambda message: message.model_dump(), _langchain_load),
+    Sdk(
+        "pydantic_ai.messages",
+        lambda message: _pydantic_ai().dump_python([message], mode="json")[0],
+        lambda wire: _pydantic_ai().validate_python([wire])[0],
+    ),
+    Sdk(
+        "google.genai.types",
+        lambda content: content.model_dump(mode="json", by_alias=True, exclude_none=True),
+        lambda wire: _gemini_content().model_validate(wire),
+    ),
+)
+
+
+def sdk_of(item: object) -> Sdk | None:
+    """The SDK whose message this object is; classes that users derive from one count too."""
+    if isinstance(item, Mapping):
+        return None
+    for kind in type(item).__mro__:
+        for sdk in SDKS:
+            if kind.__module__ == sdk.module or kind.__module__.startswith(sdk.module + "."):
+                return sdk
+    return None
+
+
+def wire_of(item: Any, n: int) -> Wire:
+    """What an item would be on the wire; the very object, where it is a dictionary throughout."""
+    if isinstance(item, dict):
+        return _plain_inside(item)
+    if isinstance(item, Mapping):
+        return _plain_inside(dict(item))
+    sdk = sdk_of(item)
+    dumped = _dumped(item) if sdk is None else sdk.dump(item)
+    if isinstance(dumped, dict):
+        return dumped
+    raise NotAHistory(
+        f"Item {n} is a {type(item).__name__}. A history holds dictionaries, or message objects"
+        " of an SDK (with model_dump())."
+    )
+
+
+def _plain_inside(item: Wire) -> Wire:
+    """SDK objects also come inside dictionaries: blocks of a message, calls of an assistant."""
+    for field in ("content", "tool_calls"):
+        inner = item.get(field)
+        if isinstance(inner, list | tuple) and any(hasattr(one, "model_dump") for one in inner):
+            item = {**item, field: [_dumped(one) for one in inner]}
+    return item
+
+
+def _dumped(item: Any) -> Any:
+    dump = getattr(item, "model_dump", None)
+    return item if dump is None else dump(mode="json", exclude_unset=True)

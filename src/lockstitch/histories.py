@@ -121,12 +121,14 @@ def trim(
     keep_leading: bool = False,
     dialect: str | None = None,
 ) -> list[Any]:
-    """The newest part of a history within the limits, cut where nothing is torn apart.
+    """Return the newest part of a history that fits the limits, without splitting a pair.
 
-    ``count`` gives the tokens of one item; without it, a token is taken to be 4 bytes of JSON.
-    ``keep_leading`` keeps the system and developer items at the start, within the limits; raises
-    `CannotTrim` if they alone do not fit, or if a limit is below 0. The result is empty when even
-    the newest whole part is larger than a limit: look before you send it."""
+    The newest calls of the current turn always stay, with their outputs and everything after them,
+    even if they are larger than a limit. Without such calls the result is empty when even the last
+    item does not fit. ``count`` gives the tokens of one item; without it, a token is
+    taken to be 4 bytes of JSON. ``keep_leading`` keeps the system and developer items at the
+    start, within the limits. Raises `NotAHistory` as `check` does, and `CannotTrim` if a limit is
+    below 0 or the leading items alone do not fit."""
     originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)
@@ -162,7 +164,8 @@ def trim(
                 f"The {leading} leading system and developer items alone take {needed}, and the "
                 f"limit is {most}. Raise the limit, or pass keep_leading=False."
             )
-    first = trimming.newest(allowed, limits, leading=leading)
+    kept = trimming.newest_pair(core, allowed, leading)
+    first = trimming.newest(allowed, limits, leading=leading, at_latest=kept)
     return originals[:leading] + originals[first:]
 
 

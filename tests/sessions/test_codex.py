@@ -16,7 +16,6 @@ from tests.sessions.rollouts import (
     ended,
     event,
     header,
-    item,
     legacy,
     output,
     paginated,

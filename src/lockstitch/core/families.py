@@ -35,6 +35,10 @@ class Family(Struct, frozen=True, kw_only=True):
     """A call without a key is joined by position, or stands alone."""
     keyless_output: bool = False
     """An output without a key is legal alone."""
+    by_name: bool = False
+    """The key is the tool's name. Several open calls may share it; outputs answer them in order."""
+    inline: bool = False
+    """The output is written into the call itself."""
     asks_first: bool = False
     """The call is a question before the act: unanswered means that nothing was started."""
 

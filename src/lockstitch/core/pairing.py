@@ -196,7 +196,7 @@ class Pairing(Struct, eq=False):
         if key not in self._open:
             self._open[key] = call
         else:
-            if key != KEYLESS:
+            if key != KEYLESS and not family.by_name:
                 call.first = self._open[key]
                 self._reused.append(call)
             self._wait(key, call)
@@ -574,9 +574,9 @@ class Pairing(Struct, eq=False):
         if call is not None:
             key = call.item.key if key is None else key
             name, family = call.item.name, call.item.family
-            by_server = family is not None and family.by_server
+            beside = family is not None and (family.by_server or family.inline)
             group = call.group
-            after = call.place if by_server else Place(group.last_at, group.last_slot)
+            after = call.place if beside else Place(group.last_at, group.last_slot)
             into = group.into if self.order is Order.NEXT_TURN else None
         finding = Finding(
             rule=rule,

@@ -7,33 +7,49 @@ same for lists of wire items."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from lockstitch.core.families import Family
 from lockstitch.core.items import Item, Part
 from lockstitch.core.pairing import KEYLESS
 
+_PAIR: Final = frozenset({Part.CALL, Part.OUTPUT})
+
+
+class _Waiting:
+    """A call that waits for its output, and the threads that it waits in: one for each key."""
+
+    __slots__ = ("family", "threads")
+
+    def __init__(self, family: Family | None) -> None:
+        self.family = family
+        self.threads: list[_Thread] = []
+
 
 class _Thread:
-    """The items under one key, since the last point where a pair under it was whole."""
+    """The items under one key, since the last point where every pair under it was whole."""
 
     __slots__ = ("first", "tangled", "waiting")
 
     def __init__(self, first: int) -> None:
         self.first = first
-        self.waiting: Family | None = None
+        self.waiting: list[_Waiting] = []
         self.tangled = False
 
     @property
     def whole(self) -> bool:
-        return self.waiting is None and not self.tangled
+        return not self.waiting and not self.tangled
 
-    def ask(self, call: Item, *, alone: bool) -> None:
-        self.tangled = self.tangled or self.waiting is not None or not alone
-        self.waiting = call.family
+    def ask(self, call: _Waiting) -> None:
+        self.waiting.append(call)
+        call.threads.append(self)
 
     def answer(self, output: Item) -> None:
-        if self.waiting and output.family and self.waiting.accepts(output.family):
-            self.waiting = None
+        """Take the output of the first call that waits here."""
+        call = self.waiting[0] if self.waiting else None
+        if call and call.family and output.family and call.family.accepts(output.family):
+            for thread in call.threads:
+                thread.waiting.remove(call)
         else:
             self.tangled = True  # an orphan, a second output, another family: stays together
 
@@ -70,17 +86,18 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
                 for key in keys:
                     thread = threads.setdefault(key, _Thread(at))
                     together(thread.first, at)
-                    if thread.waiting is None and reference is not None:
+                    if not thread.waiting and reference is not None:
                         together(reference, at)  # its call may be behind the reference
                     thread.answer(item)
                 group = reasoning = None
             elif part is Part.CALL:
+                waiting = _Waiting(item.family)
                 for key in keys:
                     thread = threads.setdefault(key, _Thread(at))
-                    if thread.whole and len(keys) == 1:
+                    if thread.whole:
                         thread = threads[key] = _Thread(at)
                     together(thread.first, at)
-                    thread.ask(item, alone=len(keys) == 1)
+                    thread.ask(waiting)
                 if group is not None:
                     together(group, at)
                 else:
@@ -106,18 +123,37 @@ def newest(
     limits: Sequence[tuple[Callable[[int], int], int]],
     *,
     leading: int = 0,
+    at_latest: int | None = None,
 ) -> int:
     """The first position of the newest part that fits all limits, counting ``leading`` items too.
 
-    ``limits`` are pairs of the cost of one position and the most that all may cost."""
+    ``limits`` are pairs of the cost of one position and the most that all may cost. What is at or
+    after ``at_latest`` stays, whatever it costs."""
     size = len(allowed) - 1
     left = [most - sum(cost(at) for at in range(leading)) for cost, most in limits]
-    best = size
+    best = size if at_latest is None else at_latest
     for at in range(size - 1, leading - 1, -1):
         for n, (cost, _) in enumerate(limits):
             left[n] -= cost(at)
         if any(rest < 0 for rest in left):
             break
         if allowed[at]:
-            best = at
+            best = min(best, at)
     return best
+
+
+def newest_pair(
+    history: Sequence[Sequence[Item]], allowed: Sequence[bool], first: int = 0
+) -> int | None:
+    """Where the newest calls of the current turn begin: trimming keeps them and everything after
+    them, whatever that costs. None if the turn has no calls.
+
+    The current turn begins with the last message from outside. ``first`` is the first position
+    that may go."""
+    for at in range(len(history) - 1, first - 1, -1):
+        parts = {item.part for item in history[at]}
+        if not parts.isdisjoint(_PAIR):
+            return next((before for before in range(at, first, -1) if allowed[before]), first)
+        if Part.INPUT in parts:
+            return None
+    return None

@@ -35,6 +35,8 @@ class Dialect(Protocol):
     name: str
     order: Order
     answers: Answers
+    parts: str
+    """The field that holds the parts of a message."""
 
     def claims(self, wire: Mapping[str, Any]) -> bool:
         """Can this wire item only be of this dialect? Asked in the order of
@@ -101,6 +103,7 @@ class OwnItems:
     """Dialects in which an output is a wire item of its own, and may stand behind its call."""
 
     answers = Answers.BEHIND_CALLS
+    parts = "content"
 
     def may_begin(self, items: Sequence[Item]) -> bool:
         return True
@@ -122,6 +125,51 @@ class OwnItems:
 
     def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
         raise AssertionError("outputs never stand inside another wire item in this dialect")
+
+
+class PartsOfMessages:
+    """Dialects in which calls and outputs are parts of messages. Slot n is the n-th part.
+
+    A dialect of this kind says in `put` which message holds outputs of its own, and may override
+    the rest."""
+
+    answers = Answers.IN_TURN
+    parts = "content"
+
+    def may_begin(self, items: Sequence[Item]) -> bool:
+        # A conversation begins with its user, who answers nothing before it.
+        return all(item.part is Part.INPUT for item in items)
+
+    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
+        parts = wire[self.parts]
+        taken = [part for n, part in enumerate(parts) if n in slots]
+        left = [part for n, part in enumerate(parts) if n not in slots]
+        return ({**wire, self.parts: left} if left else None), taken
+
+    def emptied(self, wire: Wire) -> Wire | None:
+        return None
+
+    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
+        parts = wire.get(self.parts)
+        if isinstance(parts, str) and parts:
+            parts = [{"type": "text", "text": parts}]
+        return {**wire, self.parts: [*outputs, *(parts if isinstance(parts, list) else [])]}
+
+    def beside(self, family: Family, after: Place) -> bool:
+        return family.by_server  # the server's results stand in the model's own message
+
+    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
+        parts = list(wire[self.parts])
+        return {**wire, self.parts: [*parts[: slot + 1], output, *parts[slot + 1 :]]}
+
+    def with_part(self, wire: Wire, slot: int, part: Wire) -> Wire:
+        """The message with another part in one slot."""
+        parts = list(wire[self.parts])
+        parts[slot] = part
+        return {**wire, self.parts: parts}
+
+    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
+        return wire  # parts have no id of their own
 
 
 def unread(sign: str, slot: int = 0) -> Item:

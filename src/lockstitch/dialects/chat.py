@@ -112,7 +112,7 @@ class Chat(OwnItems):
 
 def _plain(wire: Mapping[str, Any], item: Item) -> Sequence[Item]:
     """A message without calls, unless something in it looks like one."""
-    return (marked(item, signs.sign_beside(wire, _FIELDS)),)
+    return (marked(item, signs.sign_in_text(wire, _FIELDS)),)
 
 
 def _call(call: object, slot: int) -> Item:

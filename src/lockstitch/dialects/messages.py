@@ -7,11 +7,19 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
-from lockstitch.dialects.base import Answers, Wire, marked, part_types, text_of, unread, without
+from lockstitch.dialects.base import (
+    PartsOfMessages,
+    Wire,
+    marked,
+    part_types,
+    text_of,
+    unread,
+    without,
+)
 
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
@@ -45,12 +53,11 @@ _NOTHING_LEFT: Final = {"type": "text", "text": f"{MARK} A result that stood her
 """The first message must be the user's, so it stays even if all its results go."""
 
 
-class Messages:
+class Messages(PartsOfMessages):
     """The dialect of the Messages API. Slot n is the n-th content block of a message."""
 
     name = "messages"
     order = Order.NEXT_TURN
-    answers = Answers.IN_TURN
 
     def claims(self, wire: Mapping[str, Any]) -> bool:
         if not isinstance(wire.get("role"), str):
@@ -68,10 +75,6 @@ class Messages:
             return (marked(plain, sign),)
         return [_block(block, n, plain.part) for n, block in enumerate(blocks)] or (plain,)
 
-    def may_begin(self, items: Sequence[Item]) -> bool:
-        # "first message must use the user role", and one that answers nothing before it.
-        return all(item.part is Part.INPUT for item in items)
-
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
@@ -81,49 +84,26 @@ class Messages:
             return _result({"type": family.output_type, "tool_use_id": key}, said)
         return _result({"type": "tool_result", "tool_use_id": key}, said)
 
-    def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
-        blocks = wire["content"]
-        taken = [block for n, block in enumerate(blocks) if n in slots]
-        left = [block for n, block in enumerate(blocks) if n not in slots]
-        return ({**wire, "content": left} if left else None), taken
-
     def emptied(self, wire: Wire) -> Wire | None:
         return {**wire, "content": [_NOTHING_LEFT]}
 
     def put(self, outputs: list[Wire]) -> list[Wire]:
         return [{"role": "user", "content": outputs}]
 
-    def put_into(self, wire: Wire, outputs: list[Wire]) -> Wire:
-        content = wire.get("content")
-        if isinstance(content, str) and content:
-            content = [{"type": "text", "text": content}]
-        blocks = content if isinstance(content, list) else []
-        return {**wire, "content": [*outputs, *blocks]}
-
-    def beside(self, family: Family, after: Place) -> bool:
-        return family.by_server  # the server's results stand in the assistant's own message
-
-    def put_beside(self, wire: Wire, slot: int, output: Wire) -> Wire:
-        blocks = list(wire["content"])
-        return {**wire, "content": [*blocks[: slot + 1], output, *blocks[slot + 1 :]]}
-
     def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         block = wire["content"][slot]
         kind = family.output_type
         if family is families.SERVER_TOOL_USE:
             kind = str(_server_result(None, name)["type"])
-        return _with_block(wire, slot, {**block, "type": kind})
+        return self.with_part(wire, slot, {**block, "type": kind})
 
     def rekey(self, wire: Wire, slot: int, old: str, new: str) -> Wire:
         block = wire["content"][slot]
         field = "id" if block.get("type") in _CALLS else "tool_use_id"
-        return _with_block(wire, slot, {**block, field: new})
+        return self.with_part(wire, slot, {**block, field: new})
 
     def reword(self, wire: Wire, slot: int, said: Settlement) -> Wire:
-        return _with_block(wire, slot, _result(wire["content"][slot], said))
-
-    def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
-        return wire  # blocks have no id of their own here
+        return self.with_part(wire, slot, _result(wire["content"][slot], said))
 
 
 def _block(block: object, slot: int, plain: Part) -> Item:
@@ -156,18 +136,12 @@ def _block(block: object, slot: int, plain: Part) -> Item:
     if plain is Part.MODEL and kind in ("thinking", "redacted_thinking"):
         return Item(Part.REASONING, slot=slot)
     item = Item(plain, slot=slot)
-    return item if kind in _PLAIN_BLOCKS else marked(item, signs.sign_of(block))
+    return marked(item, signs.sign_of(block))
 
 
 def _result(block: Wire, said: Settlement) -> Wire:
     result = {**without(block, "is_error"), "content": said.text}
     return result if said.well else {**result, "is_error": True}
-
-
-def _with_block(wire: Wire, slot: int, block: Wire) -> Wire:
-    blocks = list(wire["content"])
-    blocks[slot] = block
-    return {**wire, "content": blocks}
 
 
 def _server_result(key: str | None, name: str | None) -> Wire:

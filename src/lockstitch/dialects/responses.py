@@ -170,7 +170,7 @@ def _sign(wire: Mapping[str, Any], part: Part) -> str | None:
     if part is _OTHER or part is _REFERENCE:
         return signs.sign_within({name: value for name, value in wire.items() if name != "type"})
     if wire.get("type") in (None, "message"):
-        return signs.sign_beside(wire, _MESSAGE_FIELDS)
+        return signs.sign_in_text(wire, _MESSAGE_FIELDS)
     return None  # a known type, whose fields belong to the provider
 
 

@@ -92,7 +92,8 @@ class Rewriter:
             left = dialect.put_beside(left, slot, self._arrival(edit))
         if at in self._into:
             outputs = [self._arrival(edit) for edit in self._into[at]]
-            left = dialect.put_into(left if left is not None else {**wire, "content": []}, outputs)
+            holder = left if left is not None else {**wire, dialect.parts: []}
+            left = dialect.put_into(holder, outputs)
         if left is None and at == self._stays:
             left = dialect.emptied(wire)
         return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))

@@ -58,6 +58,28 @@ _PLAIN_TAGS: Final = frozenset(
 """The commonest tags, which need no search."""
 
 
+PLAIN_PARTS: Final = frozenset(
+    {
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "image",
+        "image_url",
+        "input_image",
+        "audio",
+        "input_audio",
+        "output_audio",
+        "file",
+        "input_file",
+        "document",
+        "thinking",
+        "redacted_thinking",
+    }
+)
+"""Parts of messages in which no call can be. What they hold may be anything."""
+
+
 def _spellings(words: str) -> Iterable[str]:
     first, *rest = words.split()
     yield "_".join((first, *rest))
@@ -108,11 +130,36 @@ def sign_within(value: object, *, level: int = DEEPEST_LEVEL) -> str | None:
 
 
 def sign_beside(wire: Mapping[str, Any], known: frozenset[str]) -> str | None:
-    """A sign in a message that was read as text: in the message itself, or anywhere in a field
-    whose name is not ``known``."""
+    """A sign in a message: in the message itself, or anywhere in a field whose name is not
+    ``known``. Its content is not looked at if it is there."""
     found = sign_of(wire)
-    if found is None and not known.issuperset(wire):
+    if found is None:
+        if wire.get("content") is None:
+            return sign_within(wire)  # then the content may be under any name
+        if known.issuperset(wire):
+            return None
         for name, value in wire.items():
             if name not in known and (found := sign_within(value)) is not None:
-                return f"`{name}`"
+                return f"`{name}`: {found}"
     return found
+
+
+def sign_in_text(wire: Mapping[str, Any], known: frozenset[str]) -> str | None:
+    """A sign in a message that should hold only texts, images and files."""
+    found = sign_beside(wire, known)
+    if found is None and type(content := wire.get("content")) is not str:
+        found = sign_in_parts(content)
+    return found
+
+
+def sign_in_parts(parts: object) -> str | None:
+    """A sign in parts that should be texts, images and files."""
+    if not isinstance(parts, list | tuple):
+        return sign_within(parts)
+    for part in parts:
+        if isinstance(part, Mapping):
+            plain = part.get("type") in PLAIN_PARTS
+            found = sign_of(part) if plain else sign_within(part)
+            if found is not None:
+                return found
+    return None

@@ -38,6 +38,9 @@ class _Lines(Messages):
 
 _DIALECT: Final = _Lines()
 _MESSAGE_TYPES: Final = ("user", "assistant")
+NO_LINK: Final = 1
+"""The parent of a record that does not name one, not even as null: it is taken to hang on the line
+before, like one whose parent is not in the file."""
 _ENVELOPE: Final = frozenset({"type", "uuid", "parentUuid", "sessionId", "toolUseResult"})
 """Fields of a record that hold no message."""
 
@@ -234,7 +237,8 @@ class _Links:
         message_id = message.get("id") if isinstance(message, dict) else None
         self.numbers.append(number)
         self._ids.append(hash(uuid))
-        self._parents.append(hash(parent) if isinstance(parent, str) else 0)
+        said = parent is not None or "parentUuid" in record
+        self._parents.append(hash(parent) if isinstance(parent, str) else 0 if said else NO_LINK)
         self.messages.append(hash(message_id) if isinstance(message_id, str) else 0)
         self.kinds.append(_link(record).value)
 

@@ -1,0 +1,15 @@
+"""Every known format, with broken histories of it.
+
+Tests that must hold for all formats go through `SAMPLES`. A new format adds a module here with
+samples of its own."""
+
+from __future__ import annotations
+
+from tests.formats import agents, openai_and_anthropic, session_files
+from tests.formats.sample import Sample
+
+SAMPLES: tuple[Sample, ...] = (
+    *openai_and_anthropic.SAMPLES,
+    *session_files.SAMPLES,
+    *agents.SAMPLES,
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Dialect, text_of
-from lockstitch.dialects.detection import by_name
+from lockstitch.dialects.detection import by_name, sign
 from lockstitch.sessions.bodies import RequestBodies, list_path
 from lockstitch.sessions.claude_code import ClaudeTranscript
 from lockstitch.sessions.codex import CodexRollout
@@ -21,6 +23,10 @@ from lockstitch.sessions.source import Source
 HEAD_BYTES = 1 << 16
 LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
+
+LOOK_AT_BYTES = 1 << 24
+LOOK_AT_LEVELS = 12
+"""How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
     "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
@@ -63,6 +69,24 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     )
 
 
+def sign_of_calls(source: Source) -> str | None:
+    """What makes a file of an unknown format look like a history with tool calls. Looks at its
+    first `LOOK_AT_BYTES`."""
+    head = source.head(LOOK_AT_BYTES).removeprefix(BYTE_ORDER_MARK)
+    values: list[Any] = []
+    try:
+        values.append(decoded(head))
+    except (ValueError, RecursionError):
+        for line in head.splitlines():
+            with suppress(ValueError, RecursionError):
+                values.append(decoded(line))
+    found = (
+        signs.sign_within(value, level=LOOK_AT_LEVELS, sign=signs.certain_sign_of)
+        for value in values
+    )
+    return next((sign for sign in found if sign is not None), None)
+
+
 def _refuse(head: bytes, name: str) -> None:
     """What cannot be a session at all."""
     if len(head) < HEAD_BYTES and not head.removeprefix(BYTE_ORDER_MARK).strip():
@@ -79,13 +103,17 @@ def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
     looked = False
     for wire in islice(elements(source), LOOK_AT_LINES):
         looked = True
-        if isinstance(wire, dict) and ("role" in wire or isinstance(wire.get("type"), str)):
+        if isinstance(wire, dict) and _looks_like_item(wire):
             return JsonDocument(dialect)
     if looked:
         raise NotASession(
             source.name, "is a JSON list, but not of items or messages.", "Name a session file."
         )
     return JsonDocument(dialect)
+
+
+def _looks_like_item(wire: dict[str, Any]) -> bool:
+    return "role" in wire or isinstance(wire.get("type"), str) or sign(wire) is not None
 
 
 def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
@@ -112,7 +140,7 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
                 return JsonDocument(dialect) if document else RequestBodies(dialect)
-            if "role" in record or isinstance(record.get("type"), str):
+            if _looks_like_item(record):
                 return PlainLines(dialect)
     if records > 1:
         raise NotASession(

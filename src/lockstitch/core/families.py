@@ -153,7 +153,7 @@ PYDANTIC_AI_NATIVE_TOOL = Family(
     call_type="builtin-tool-call",
     output_type="builtin-tool-return",
     join=Join.SAME_TOOL_CALL_ID,
-    # Not `by_server`: Pydantic AI accepts a return in any later response, and a call without one.
+    by_server=True,
 )
 
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)

@@ -151,9 +151,6 @@ class PydanticAI(PartsOfMessages):
     def put(self, outputs: list[Wire]) -> list[Wire]:
         return [{"parts": outputs, "kind": "request"}]
 
-    def beside(self, family: Family, after: Any) -> bool:
-        return family is _NATIVE_TOOL  # in the model's own message
-
     def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         was = wire["parts"][slot]
         kept = ("tool_name", "content", "tool_call_id", "metadata", "timestamp", "outcome")
@@ -215,7 +212,7 @@ def _in_response(part: object, slot: int) -> Item:
             said if type(said) is str else None,
         )
     if kind == "builtin-tool-call":
-        # The provider ran it, and Pydantic AI sends what a provider accepts of it.
+        # Without a return, Pydantic AI sends of it what a provider accepts, or nothing.
         key, name = text_of(part.get("tool_call_id")), text_of(part.get("tool_name"))
         return Item(_CALL, _NATIVE_TOOL, key, name=name, slot=slot, lone=True)
     return _plain(part, kind, _MODEL_ITEM) or _return(part, kind, slot, in_request=False)

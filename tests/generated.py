@@ -103,11 +103,35 @@ def _begun(items):
     return [{"type": "message", "role": "user", "content": "hm"}, *items] if items else []
 
 
+@st.composite
+def pydantic_ai_messages(draw):
+    named = {"tool_name": st.just("t"), "tool_call_id": keys}
+    if draw(st.booleans()):
+        parts = st.one_of(
+            st.fixed_dictionaries({"part_kind": st.just("tool-call"), **named}),
+            st.fixed_dictionaries({"part_kind": st.just("builtin-tool-call"), **named}),
+            st.fixed_dictionaries(
+                {"part_kind": st.just("builtin-tool-return"), **named, "content": texts}
+            ),
+            st.just({"part_kind": "text", "content": "hm"}),
+            st.just({"part_kind": "thinking", "content": "…", "signature": "s"}),
+        )
+        return {"kind": "response", "parts": draw(st.lists(parts, max_size=4))}
+    parts = st.one_of(
+        st.fixed_dictionaries({"part_kind": st.just("tool-return"), **named, "content": texts}),
+        st.fixed_dictionaries({"part_kind": st.just("retry-prompt"), **named, "content": texts}),
+        st.just({"part_kind": "user-prompt", "content": "hm"}),
+        st.just({"part_kind": "model-settings-delta", "settings": {}}),
+    )
+    return {"kind": "request", "parts": draw(st.lists(parts, max_size=4))}
+
+
 HISTORIES = {
     "responses": st.lists(responses_items(), max_size=14).map(_begun),
     "realtime": st.lists(responses_items(families.REALTIME_FAMILIES), max_size=14).map(_begun),
     "chat": st.lists(chat_messages(), max_size=10),
     "messages": st.lists(anthropic_messages(), max_size=8),
+    "pydantic-ai": st.lists(pydantic_ai_messages(), max_size=8),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])

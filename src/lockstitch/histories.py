@@ -17,7 +17,7 @@ from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import DIALECTS, by_name, detect
 from lockstitch.dialects.examination import NOTHING_RECOGNISED, Examination, examine
 from lockstitch.dialects.rewriting import rewrite_all
-from lockstitch.objects import sdk_of, wire_of
+from lockstitch.objects import objects_of, sdk_of, wire_of
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English and code, where the caller passes no counting function."""
@@ -118,7 +118,7 @@ def mend(
     done = mending.in_rounds(start, step, findings)
     mended += done.current
     if sdk is not None:
-        mended[:] = [sdk.load(one) if isinstance(one, dict) else one for one in mended]
+        mended[:] = objects_of(sdk, mended, start.history, originals)
     return mended
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from lockstitch import pydantic_ai_objects
 from lockstitch.core.errors import NotAHistory
 from lockstitch.dialects.base import Wire
 
@@ -24,6 +25,9 @@ class Sdk(Struct, frozen=True):
     """The package that the classes of its messages are in."""
     dump: Callable[[Any], Any]
     load: Callable[[Wire], Any]
+    load_all: Callable[[list[Any], list[Wire], list[Any]], list[Any]] | None = None
+    """Makes the objects of a mended history, where that takes more than one wire item at a time:
+    from its items, and the wire items and objects of the history as it was."""
 
 
 def _langchain_load(wire: Wire) -> Any:
@@ -31,10 +35,6 @@ def _langchain_load(wire: Wire) -> Any:
     return import_module("langchain_core.messages").messages_from_dict(
         [{"type": kind, "data": wire}]
     )[0]
-
-
-def _pydantic_ai() -> Any:
-    return import_module("pydantic_ai.messages").ModelMessagesTypeAdapter
 
 
 def _gemini_content() -> Any:
@@ -45,8 +45,9 @@ SDKS: Final = (
     Sdk("langchain_core.messages", lambda message: message.model_dump(), _langchain_load),
     Sdk(
         "pydantic_ai.messages",
-        lambda message: _pydantic_ai().dump_python([message], mode="json")[0],
-        lambda wire: _pydantic_ai().validate_python([wire])[0],
+        pydantic_ai_objects.dump,
+        pydantic_ai_objects.load,
+        pydantic_ai_objects.load_all,
     ),
     Sdk(
         "google.genai.types",
@@ -65,6 +66,14 @@ def sdk_of(item: object) -> Sdk | None:
             if kind.__module__ == sdk.module or kind.__module__.startswith(sdk.module + "."):
                 return sdk
     return None
+
+
+def objects_of(sdk: Sdk, items: list[Any], before: list[Wire], originals: list[Any]) -> list[Any]:
+    """A mended history as objects of the SDK. ``before`` are the wire items of ``originals``;
+    items that were not changed are among ``originals``."""
+    if sdk.load_all is not None:
+        return sdk.load_all(items, before, originals)
+    return [sdk.load(one) if isinstance(one, dict) else one for one in items]
 
 
 def wire_of(item: Any, n: int) -> Wire:

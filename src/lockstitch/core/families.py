@@ -18,6 +18,7 @@ class Join(Enum):
     APPROVAL = "id = approval_request_id"
     TOOL_CALL_ID = "tool_calls[].id = tool_call_id"
     TOOL_USE_ID = "id = tool_use_id"
+    SAME_TOOL_CALL_ID = "tool_call_id = tool_call_id"
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -141,6 +142,28 @@ MCP_TOOL_USE = Family(
     by_server=True,
 )
 
+PYDANTIC_AI_TOOL = Family(
+    name="Pydantic AI tool",
+    call_type="tool-call",
+    output_type="tool-return",
+    join=Join.SAME_TOOL_CALL_ID,
+)
+PYDANTIC_AI_NATIVE_TOOL = Family(
+    name="Pydantic AI native tool",
+    call_type="builtin-tool-call",
+    output_type="builtin-tool-return",
+    join=Join.SAME_TOOL_CALL_ID,
+    by_server=True,
+)
+
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
-ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE)
+ALL_FAMILIES = (
+    *RESPONSES_FAMILIES,
+    CHAT_TOOL,
+    TOOL_USE,
+    SERVER_TOOL_USE,
+    MCP_TOOL_USE,
+    PYDANTIC_AI_TOOL,
+    PYDANTIC_AI_NATIVE_TOOL,
+)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstitch.dialects import signs
 from lockstitch.dialects.base import Dialect, text_of
-from lockstitch.dialects.detection import by_name
+from lockstitch.dialects.detection import by_name, sign
 from lockstitch.sessions.bodies import RequestBodies, list_path
 from lockstitch.sessions.claude_code import ClaudeTranscript
 from lockstitch.sessions.codex import CodexRollout
@@ -103,13 +103,17 @@ def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
     looked = False
     for wire in islice(elements(source), LOOK_AT_LINES):
         looked = True
-        if isinstance(wire, dict) and ("role" in wire or isinstance(wire.get("type"), str)):
+        if isinstance(wire, dict) and _looks_like_item(wire):
             return JsonDocument(dialect)
     if looked:
         raise NotASession(
             source.name, "is a JSON list, but not of items or messages.", "Name a session file."
         )
     return JsonDocument(dialect)
+
+
+def _looks_like_item(wire: dict[str, Any]) -> bool:
+    return "role" in wire or isinstance(wire.get("type"), str) or sign(wire) is not None
 
 
 def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
@@ -136,7 +140,7 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
                 return JsonDocument(dialect) if document else RequestBodies(dialect)
-            if "role" in record or isinstance(record.get("type"), str):
+            if _looks_like_item(record):
                 return PlainLines(dialect)
     if records > 1:
         raise NotASession(

@@ -98,16 +98,15 @@ def mend(
         history, origins, removed = rewrite_all(chosen, now.history, edits)
         mended.edits += edits
         mended.removed += [wire for _, wire in removed]
+        made = sdk.load if sdk is not None else _as_it_is
         kept = [
-            wire if origin is None else now.current[origin]
+            made(wire) if origin is None else now.current[origin]
             for wire, origin in zip(history, origins, strict=True)
         ]
         return _Round(history, kept)
 
     done = mending.in_rounds(start, step)
     mended += done.current
-    if sdk is not None:
-        mended[:] = [sdk.load(one) if isinstance(one, dict) else one for one in mended]
     return mended
 
 
@@ -237,6 +236,10 @@ def _know(evidence: object) -> None:
                 f"The text of the evidence of {call_id} is a {_kind(known.text)}. "
                 "Pass what the tool gave back as a str, such as JSON."
             )
+
+
+def _as_it_is(wire: Wire) -> Wire:
+    return wire
 
 
 def _kind(given: object) -> str:

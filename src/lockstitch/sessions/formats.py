@@ -79,7 +79,7 @@ def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
     looked = False
     for wire in islice(elements(source), LOOK_AT_LINES):
         looked = True
-        if isinstance(wire, dict) and ("role" in wire or isinstance(wire.get("type"), str)):
+        if isinstance(wire, dict) and _is_item(wire):
             return JsonDocument(dialect)
     if looked:
         raise NotASession(
@@ -112,7 +112,7 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
                 return JsonDocument(dialect) if document else RequestBodies(dialect)
-            if "role" in record or isinstance(record.get("type"), str):
+            if _is_item(record):
                 return PlainLines(dialect)
     if records > 1:
         raise NotASession(
@@ -121,6 +121,13 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             "Name a session file.",
         )
     return None
+
+
+def _is_item(record: dict[str, Any]) -> bool:
+    """Does it look like an item or a message? A Gemini content may have no role."""
+    if "role" in record or isinstance(record.get("type"), str):
+        return True
+    return isinstance(record.get("parts"), list)
 
 
 def _is_claude(record: dict[str, Any]) -> bool:

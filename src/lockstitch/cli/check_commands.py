@@ -166,6 +166,11 @@ def check(
 @option("--settle/--no-settle", default=True, help="Add an output to calls without one.")
 @option("--drop-orphans/--no-drop-orphans", default=True, help="Remove outputs without a call.")
 @option(
+    "--drop-incomplete/--no-drop-incomplete",
+    default=True,
+    help="Remove calls that were cut off before their arguments were complete.",
+)
+@option(
     "--move-outputs/--no-move-outputs",
     default=True,
     help="Move outputs to where the provider expects them.",
@@ -181,6 +186,7 @@ def mend(
     paths: tuple[str, ...],
     settle: bool,
     drop_orphans: bool,
+    drop_incomplete: bool,
     move_outputs: bool,
     keep: str,
     **options: Any,
@@ -204,6 +210,7 @@ def mend(
     policy = Policy(
         settle=settle,
         drop_orphans=drop_orphans,
+        drop_incomplete=drop_incomplete,
         move_outputs=move_outputs,
         keep="last" if keep == "last" else "first",
     )

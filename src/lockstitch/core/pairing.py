@@ -250,9 +250,12 @@ class Pairing(Struct, eq=False):
         finding = None
         key = item.key if item.key is not None else KEYLESS
         call = self._open.get(key)
-        if call is None and item.alias is not None:
-            call = self._without_id(item.alias)
-            key = key if call is None else item.alias
+        if call is None:
+            if item.alias is not None:
+                call = self._without_id(item.alias)
+                key = key if call is None else item.alias
+        elif call.item.key != key and call.item.family is not None and call.item.family.by_name:
+            call = self._without_id(key) or call  # neither has an id
         if call is not None and call.item.family is not item.family:
             call = self._accepting(call, item, key)
         parted = None

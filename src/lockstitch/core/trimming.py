@@ -97,6 +97,8 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
                 if not thread.waiting and item.alias in threads:
                     call = threads[item.alias].without_id
                     thread = thread if call is None else threads[item.alias]
+                elif item.family is not None and item.family.by_name:
+                    call = thread.without_id
                 together(thread.first, at)
                 if not thread.waiting and reference is not None:
                     together(reference, at)  # its call may be behind the reference

@@ -92,8 +92,8 @@ class Gemini(PartsOfMessages):
         if any(item.partial for item in items):
             _join_pieces(parts, items, plain)
         if plain is _INPUT_ITEM and any(item.part is _OUTPUT for item in items):
-            # Where in its content a response stands does not matter.
-            items.sort(key=lambda item: item.part is not _OUTPUT)
+            # Where in its content a response stands does not matter. Ids come before names.
+            items.sort(key=_precedence)
         return items or (plain,)
 
     def output(
@@ -149,6 +149,12 @@ class Gemini(PartsOfMessages):
         part = wire["parts"][slot]
         field = _response_field(part)
         return self.with_part(wire, slot, {**part, field: _saying(part[field], said)})
+
+
+def _precedence(item: Item) -> int:
+    if item.part is not _OUTPUT:
+        return 2
+    return int(item.key == item.name)
 
 
 def _part(part: object, slot: int, plain: Item) -> Item:

@@ -158,7 +158,8 @@ def sign_in_parts(parts: object) -> str | None:
         return sign_within(parts)
     for part in parts:
         if isinstance(part, Mapping):
-            plain = part.get("type") in PLAIN_PARTS
+            kind = part.get("type")
+            plain = type(kind) is str and kind in PLAIN_PARTS
             found = sign_of(part) if plain else sign_within(part)
             if found is not None:
                 return found

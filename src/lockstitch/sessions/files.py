@@ -113,8 +113,14 @@ def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> No
             result.left = None
         return Source(path, name=result.source.name)
 
+    def findings(current: Source) -> list[str]:
+        return [
+            f"{found.where}: {found.finding.code} {found.message}"
+            for found in _scan(kind, current, anchored).findings()
+        ]
+
     try:
-        mending.in_rounds(result.source, step)
+        mending.in_rounds(result.source, step, findings)
     except CannotMend as error:
         raise CannotMend(f"{result.source.name}: {error}") from None
 

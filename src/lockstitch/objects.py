@@ -48,6 +48,10 @@ def _gemini_dump(message: Any) -> Any:
     return message
 
 
+def _gemini_load(wire: Wire) -> Any:
+    return _gemini_types().Content.model_validate(wire)
+
+
 SDKS: Final = (
     Sdk("langchain_core.messages", lambda message: message.model_dump(), _langchain_load),
     Sdk(
@@ -58,7 +62,7 @@ SDKS: Final = (
     Sdk(
         "google.genai.types",
         _gemini_dump,
-        lambda wire: _gemini_types().Content.model_validate(wire),
+        _gemini_load,
     ),
 )
 

@@ -19,7 +19,7 @@ _PAIR: Final = frozenset({Part.CALL, Part.OUTPUT})
 class _Waiting:
     """A call that waits for its output, and the threads that it waits in: one for each key."""
 
-    __slots__ = ("family", "by_name", "threads")
+    __slots__ = ("by_name", "family", "threads")
 
     def __init__(self, family: Family | None, by_name: bool) -> None:
         self.family = family

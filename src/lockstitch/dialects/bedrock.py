@@ -61,10 +61,10 @@ class Bedrock(PartsOfMessages):
 
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         role = wire.get("role")
-        if not isinstance(role, str):
+        blocks = wire.get("content")
+        if not isinstance(role, str) and not _are_known(blocks):
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
         plain = _MODEL_ITEM if role == "assistant" else _INPUT_ITEM
-        blocks = wire.get("content")
         if (sign := signs.sign_beside(wire, _FIELDS)) is not None or not isinstance(blocks, list):
             return (marked(plain, sign or signs.sign_within(blocks)),)
         items = [_block(block, n, plain) for n, block in enumerate(blocks)]
@@ -106,6 +106,13 @@ class Bedrock(PartsOfMessages):
         return self.with_part(
             wire, slot, {**block, "toolResult": _saying(block["toolResult"], said)}
         )
+
+
+def _are_known(blocks: object) -> bool:
+    """Are these blocks of this dialect, so that a message without a role is one all the same?"""
+    if not isinstance(blocks, list) or not blocks:
+        return False
+    return all(isinstance(block, dict) and _BLOCKS.issuperset(block) for block in blocks)
 
 
 def _block(block: object, slot: int, plain: Item) -> Item:

@@ -49,6 +49,7 @@ _PLAIN: Final = frozenset(
 _METADATA: Final = frozenset({"partMetadata", "part_metadata"})
 """Fields that belong to the caller, who may put anything there."""
 _PART_FIELDS: Final = _PLAIN | _METADATA | _CALLS.keys() | _RESPONSES.keys()
+_BODY_FIELDS: Final = frozenset({"name", "args", "response", "toolType", "tool_type"})
 _CALL_FIELDS: Final = frozenset({"id", "name", "args"})
 _RESPONSE_TEXTS: Final = ("output", "error", "result")
 
@@ -99,13 +100,12 @@ class Gemini(PartsOfMessages):
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
-        body: Wire = {} if family in _SERVER or key is None or key == name else {"id": key}
+        body: Wire = {} if key is None else {"id": key}
         if family in _SERVER:
-            body = {"id": key}
             if name is not None:
                 body["tool_type" if family in _SNAKE else "toolType"] = name
         else:
-            body["name"] = name or key
+            body = {"name": name or key} if key == name else {**body, "name": name}
         return {family.output_type: _saying(body, said)}
 
     def emptied(self, wire: Wire) -> Wire | None:
@@ -176,9 +176,8 @@ def _part(part: object, slot: int, plain: Item) -> Item:
                 response = field
         elif value is None or field in _METADATA:
             continue
-        elif field in _PLAIN:
-            if isinstance(value, dict | list) and (sign := signs.sign_within(value)) is not None:
-                return unread(f"`{field}`: {sign}", slot)
+        elif field in _PLAIN and not isinstance(value, dict | list):
+            continue
         elif (sign := _sign_in_unknown(field, value)) is not None:
             return unread(sign, slot)
     if call is not None:
@@ -197,8 +196,6 @@ def _call(call: object, family: Family, slot: int) -> Item:
         return unread(f"a {family.call_type} that is not an object", slot)
     key = text_of(call.get("id"))
     if family.by_server:
-        if key is None:
-            return Item(_MODEL, slot=slot)  # nothing joins it to its response
         tool = text_of(call.get("toolType")) or text_of(call.get("tool_type"))
         return Item(_CALL, family, key, None, None, tool, slot)
     name = text_of(call.get("name"))
@@ -229,8 +226,6 @@ def _response(response: object, family: Family, slot: int, plain: Item) -> Item:
         return unread(f"a {family.output_type} that is not an object", slot)
     key = text_of(response.get("id"))
     if family.by_server:
-        if key is None:
-            return Item(plain.part, slot=slot)
         return Item(_OUTPUT, family, key, slot=slot, note=_note(response.get("response")))
     if _continues(response):
         return unread(f"a {family.output_type} that will continue", slot)
@@ -251,9 +246,9 @@ def _response(response: object, family: Family, slot: int, plain: Item) -> Item:
 
 
 def _note(response: object) -> str | None:
-    if response.__class__ is dict and len(response) == 1:  # type: ignore[arg-type]
+    if response.__class__ is dict and len(response) == 1:
         for field in _RESPONSE_TEXTS:
-            text = response.get(field)  # type: ignore[attr-defined]
+            text = response.get(field)
             if isinstance(text, str):
                 return text if len(text) <= LONGEST_NOTE_CHARACTERS else None
     return None
@@ -315,6 +310,6 @@ def _sign_beside(wire: Mapping[str, Any]) -> str | None:
 
 def _sign_in_unknown(name: str, value: object) -> str | None:
     sign = signs.sign_of({name: value}) or signs.sign_within(value)
-    if sign is None and isinstance(value, dict) and not {"name", "response"}.isdisjoint(value):
-        return f"`{name}` holds a name or a response"
+    if sign is None and isinstance(value, dict) and not _BODY_FIELDS.isdisjoint(value):
+        return f"`{name}` holds what a call or a response holds"
     return sign

@@ -269,8 +269,10 @@ class Pairing(Struct, eq=False):
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
         group = self._group
-        if group is not None and group.last_at != at:
-            group.sealed = group.sealed or not (item.family and item.family.by_server)
+        if group is not None and group.last_at != at and not (item.family and item.family.by_server):
+            group.sealed = True
+            if group.into is None and not item.misplaced:
+                group.into = at  # whatever call it answers: the turn that follows begins here
         if item.id is not None:
             before = self._ids.add(item.id, at)
             if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):

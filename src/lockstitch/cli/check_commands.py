@@ -94,8 +94,10 @@ def check(
 ) -> int:
     """Find broken tool calls in session files.
 
-    Reports calls without outputs, outputs without calls, torn lines and more. PATH is a file, a
-    folder, store:URL, or - for standard input. Default: the current folder.
+    Reports calls without outputs, outputs without calls, torn lines and more. A file is clean only
+    if every item in it was understood: if something looks like a tool call or result and cannot be
+    read as one, check exits with 2 and names it. PATH is a file, a folder, store:URL, or - for
+    standard input. Default: the current folder.
 
     Exit codes: 0 no problems, 1 problems found, 2 something could not be read."""
     if explain is not None:

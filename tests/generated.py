@@ -98,6 +98,67 @@ def anthropic_messages(draw):
     return {"role": role, "content": content}
 
 
+tools = st.sampled_from(["f", "g"])
+maybe_keys = st.one_of(st.none(), st.sampled_from(["call_a", "call_b", "f"]))
+
+
+@st.composite
+def gemini_parts(draw, kinds):
+    kind = draw(st.sampled_from(kinds))
+    if kind == "text":
+        return {"text": "hm"}
+    if kind == "thought":
+        return {"text": "hm", "thought": True, "thoughtSignature": "c2ln"}
+    body = _clean({"id": draw(maybe_keys), "name": draw(tools)})
+    if kind in ("functionCall", "function_call"):
+        return {kind: {**body, "args": {}}}
+    if kind in ("functionResponse", "function_response"):
+        return {kind: {**body, "response": {"output": draw(texts)}}}
+    body = _clean({"id": draw(maybe_keys), "toolType": "URL_CONTEXT"})
+    return {kind: {**body, **({"args": {}} if kind == "toolCall" else {"response": {}})}}
+
+
+@st.composite
+def gemini_contents(draw):
+    if draw(st.booleans()):
+        kinds = ["functionCall"] * 3 + ["function_call", "toolCall", "toolResponse", "text"]
+        parts = draw(st.lists(gemini_parts([*kinds, "thought"]), min_size=1, max_size=4))
+        return {"role": "model", "parts": parts}
+    kinds = ["functionResponse"] * 3 + ["function_response", "text", "toolResponse"]
+    parts = draw(st.lists(gemini_parts(kinds), min_size=1, max_size=4))
+    role = draw(st.sampled_from(["user", "user", "function", None]))
+    return _clean({"role": role, "parts": parts})
+
+
+@st.composite
+def bedrock_messages(draw):
+    role = draw(st.sampled_from(["user", "assistant"]))
+
+    def call(key, kind):
+        return {"toolUse": _clean({"toolUseId": key, "name": "t", "input": {}, "type": kind})}
+
+    def result(key, text, status, kind):
+        content = [{"text": text}]
+        held = {"toolUseId": key, "content": content, "status": status, "type": kind}
+        return {"toolResult": _clean(held)}
+
+    results = st.builds(
+        result,
+        keys,
+        texts,
+        st.sampled_from([None, "success", "error"]),
+        st.sampled_from([None, None, "grounding_result"]),
+    )
+    calls = st.builds(call, keys, st.sampled_from([None, None, "server_tool_use"]))
+    plain = st.sampled_from(
+        [{"text": "hm"}, {"cachePoint": {"type": "default"}}]
+        if role == "user"
+        else [{"text": "hm"}, {"reasoningContent": {"reasoningText": {"text": "…"}}}]
+    )
+    block = st.one_of(results, plain) if role == "user" else st.one_of(calls, calls, results, plain)
+    return {"role": role, "content": draw(st.lists(block, min_size=1, max_size=3))}
+
+
 def _begun(items):
     """A history that begins with the user: one of foreign items alone is refused, not judged."""
     return [{"type": "message", "role": "user", "content": "hm"}, *items] if items else []
@@ -132,6 +193,8 @@ HISTORIES = {
     "chat": st.lists(chat_messages(), max_size=10),
     "messages": st.lists(anthropic_messages(), max_size=8),
     "pydantic-ai": st.lists(pydantic_ai_messages(), max_size=8),
+    "gemini": st.lists(gemini_contents(), max_size=8),
+    "bedrock": st.lists(bedrock_messages(), max_size=8),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])
@@ -154,7 +217,10 @@ anything = st.one_of(
 
 hostile_items = st.dictionaries(
     st.sampled_from(
-        ["type", "role", "id", "call_id", "content", "tool_calls", "output", "name", "object"]
+        [
+            *("type", "role", "id", "call_id", "content", "tool_calls", "output", "name"),
+            *("object", "parts"),
+        ]
     ),
     st.one_of(
         anything,

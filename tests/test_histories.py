@@ -494,6 +494,13 @@ def test_of_several_outputs_the_policy_says_which_stays(keep, text):
     assert len(mended.removed) == 2
 
 
+def test_the_last_of_very_many_outputs_stays_when_told_so():
+    history = [call(), *(output(text=str(n)) for n in range(30))]
+    mended = lockstitch.mend(history, policy=Policy(keep="last"))
+    assert list(mended) == [call(), output(text="29")]
+    assert len(mended.removed) == 29
+
+
 def test_a_real_output_is_never_given_up_for_our_own_placeholder():
     # Mended once, and then the real output came after all.
     settled = lockstitch.mend([call()])

@@ -37,8 +37,19 @@ def _langchain_load(wire: Wire) -> Any:
     )[0]
 
 
-def _gemini_content() -> Any:
-    return import_module("google.genai.types").Content
+def _gemini_types() -> Any:
+    return import_module("google.genai.types")
+
+
+def _gemini_dump(message: Any) -> Any:
+    """Only a `Content` is a message. Thought signatures and images stay bytes."""
+    if isinstance(message, _gemini_types().Content):
+        return message.model_dump(by_alias=True, exclude_none=True)
+    return message
+
+
+def _gemini_load(wire: Wire) -> Any:
+    return _gemini_types().Content.model_validate(wire)
 
 
 SDKS: Final = (
@@ -51,8 +62,8 @@ SDKS: Final = (
     ),
     Sdk(
         "google.genai.types",
-        lambda content: content.model_dump(mode="json", by_alias=True, exclude_none=True),
-        lambda wire: _gemini_content().model_validate(wire),
+        _gemini_dump,
+        _gemini_load,
     ),
 )
 
@@ -93,8 +104,9 @@ def wire_of(item: Any, n: int) -> Wire:
 
 
 def _plain_inside(item: Wire) -> Wire:
-    """SDK objects also come inside dictionaries: blocks of a message, calls of an assistant."""
-    for field in ("content", "tool_calls"):
+    """SDK objects also come inside dictionaries: blocks of a message, calls of an assistant, parts
+    of a content."""
+    for field in ("content", "tool_calls", "parts"):
         inner = item.get(field)
         if isinstance(inner, list | tuple) and any(hasattr(one, "model_dump") for one in inner):
             item = {**item, field: [_dumped(one) for one in inner]}

@@ -39,8 +39,8 @@ def test_an_item_that_is_no_dictionary_is_named_by_its_position():
 
 
 def test_an_unknown_dialect_is_answered_with_those_there_are():
-    with pytest.raises(lockstitch.UnknownDialect, match=r"'gemini'.*responses, chat, messages"):
-        lockstitch.check([CALL], dialect="gemini")
+    with pytest.raises(lockstitch.UnknownDialect, match=r"'google'.*responses, chat, messages"):
+        lockstitch.check([CALL], dialect="google")
 
 
 def test_leading_items_that_do_not_fit_are_answered_with_a_way_out():

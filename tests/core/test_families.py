@@ -69,6 +69,12 @@ def test_the_nine_families_are_those_of_the_facts():
         (families.CHAT_TOOL, Join.TOOL_CALL_ID),
         (families.TOOL_USE, Join.TOOL_USE_ID),
         (families.SERVER_TOOL_USE, Join.TOOL_USE_ID),
+        (families.GEMINI_FUNCTION, Join.ID_OR_NAME),
+        (families.GEMINI_FUNCTION_SNAKE, Join.ID_OR_NAME),
+        (families.GEMINI_TOOL, Join.ID),
+        (families.GEMINI_TOOL_SNAKE, Join.ID),
+        (families.BEDROCK_TOOL_USE, Join.BEDROCK_ID),
+        (families.BEDROCK_SERVER_TOOL_USE, Join.BEDROCK_ID),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -76,17 +82,39 @@ def test_each_family_is_joined_by_the_fields_of_the_facts(family, join):
     assert family.join is join
 
 
-def test_no_two_families_share_a_name_or_a_type():
-    for field in ("name", "call_type", "output_type"):
-        values = [getattr(family, field) for family in families.ALL_FAMILIES]
+def test_no_two_families_share_a_name():
+    names = [family.name for family in families.ALL_FAMILIES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "of_one_dialect",
+    [families.RESPONSES_FAMILIES, families.GEMINI_FAMILIES],
+    ids=["responses", "gemini"],
+)
+def test_no_two_families_of_a_dialect_share_a_type(of_one_dialect):
+    for field in ("call_type", "output_type"):
+        values = [getattr(family, field) for family in of_one_dialect]
         assert len(set(values)) == len(values), field
+
+
+ALSO_LEGAL = {
+    ("local shell", "function"),  # the form of Codex
+    # Python programs write Gemini in either spelling, and the SDK reads both.
+    ("Gemini function", "Gemini function in snake case"),
+    ("Gemini function in snake case", "Gemini function"),
+    ("Gemini server tool", "Gemini server tool in snake case"),
+    ("Gemini server tool in snake case", "Gemini server tool"),
+    # The user's turn does not show who ran the tool.
+    ("Bedrock server tool use", "Bedrock tool use"),
+}
 
 
 @pytest.mark.parametrize("call", families.ALL_FAMILIES, ids=lambda f: f.name)
 @pytest.mark.parametrize("output", families.ALL_FAMILIES, ids=lambda f: f.name)
-def test_only_the_local_shell_has_two_legal_answers(call, output):
-    codex_form = call is families.LOCAL_SHELL and output is families.FUNCTION
-    assert call.accepts(output) is (call is output or codex_form)
+def test_an_output_answers_its_own_family_and_few_others(call, output):
+    also = (call.name, output.name) in ALSO_LEGAL
+    assert call.accepts(output) is (call is output or also)
 
 
 def test_an_output_without_a_key_is_legal_only_as_an_event_and_as_a_tool_search():
@@ -100,7 +128,14 @@ def test_only_a_tool_search_is_ever_called_without_a_key():
 
 def test_the_server_answers_programs_and_its_own_tools():
     by_server = {f.name for f in families.ALL_FAMILIES if f.by_server}
-    assert by_server == {"program", "server tool use", "MCP tool use"}
+    assert by_server == {
+        "program",
+        "server tool use",
+        "MCP tool use",
+        "Gemini server tool",
+        "Gemini server tool in snake case",
+        "Bedrock server tool use",
+    }
 
 
 def test_only_an_approval_asks_before_anything_is_done():

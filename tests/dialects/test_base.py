@@ -24,6 +24,8 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "realtime": Order.ANYWHERE,
         "chat": Order.NEXT,
         "messages": Order.NEXT_TURN,
+        "gemini": Order.NEXT_TURN,
+        "bedrock": Order.NEXT_TURN,
     }
 
 
@@ -64,7 +66,7 @@ def test_reading_takes_any_mapping_and_leaves_it_as_it_was(name, wire):
 def test_items_of_one_wire_item_have_slots_of_their_own(name, data):
     for wire in data.draw(HISTORIES[name]):
         slots = [item.slot for item in DIALECTS[name].read(wire)]
-        assert slots == sorted(set(slots))
+        assert len(slots) == len(set(slots))
 
 
 @pytest.mark.parametrize("value", ["", None, 0, 7, [], {}, b"x", True])

@@ -201,7 +201,7 @@ def test_a_dialect_is_found_by_its_name(name):
     assert by_name(name) is DIALECTS[name]
 
 
-@pytest.mark.parametrize("name", ["", "Responses", "openai", "gemini"])
+@pytest.mark.parametrize("name", ["", "Responses", "openai", "google"])
 def test_a_name_that_is_none_is_answered_with_those_there_are(name):
     with pytest.raises(UnknownDialect, match="responses, chat, messages, realtime"):
         by_name(name)

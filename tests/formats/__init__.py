@@ -5,7 +5,7 @@ samples of its own."""
 
 from __future__ import annotations
 
-from tests.formats import agents, openai_and_anthropic, pydantic_ai, session_files
+from tests.formats import agents, bedrock, gemini, openai_and_anthropic, pydantic_ai, session_files
 from tests.formats.sample import Sample
 
 SAMPLES: tuple[Sample, ...] = (
@@ -13,4 +13,6 @@ SAMPLES: tuple[Sample, ...] = (
     *session_files.SAMPLES,
     *agents.SAMPLES,
     *pydantic_ai.SAMPLES,
+    *gemini.SAMPLES,
+    *bedrock.SAMPLES,
 )

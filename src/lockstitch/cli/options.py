@@ -90,7 +90,7 @@ def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
     return click.option(*names, **settings)
 
 
-DIALECTS: Final = ("responses", "chat", "messages", "realtime", "pydantic-ai")
+DIALECTS: Final = ("responses", "chat", "messages", "realtime", "gemini", "bedrock", "pydantic-ai")
 DIALECT: Final = option(
     "--dialect",
     type=click.Choice(DIALECTS),

@@ -19,6 +19,9 @@ class Join(Enum):
     TOOL_CALL_ID = "tool_calls[].id = tool_call_id"
     TOOL_USE_ID = "id = tool_use_id"
     SAME_TOOL_CALL_ID = "tool_call_id = tool_call_id"
+    ID_OR_NAME = "id = id, or name = name where one has no id"
+    BEDROCK_ID = "toolUseId = toolUseId"
+    ID = "id = id"
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -37,7 +40,10 @@ class Family(Struct, frozen=True, kw_only=True):
     keyless_output: bool = False
     """An output without a key is legal alone."""
     by_name: bool = False
-    """The key is the tool's name. Several open calls may share it; outputs answer them in order."""
+    """Where no id joins them, the tool's name does: outputs answer the newest open calls of that
+    tool in order. Then the key is the name, or the alias of a call or output that has an id."""
+    one_message: bool = False
+    """The outputs of calls made at once must stand in one message."""
     inline: bool = False
     """The output is written into the call itself."""
     asks_first: bool = False
@@ -158,6 +164,60 @@ PYDANTIC_AI_NATIVE_TOOL = Family(
 
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
+# Gemini is written in camel case (JSON) and in snake case (Python); either may answer the other.
+GEMINI_FUNCTION = Family(
+    name="Gemini function",
+    call_type="functionCall",
+    output_type="functionResponse",
+    join=Join.ID_OR_NAME,
+    also_answered_by=("Gemini function in snake case",),
+    by_name=True,
+    one_message=True,
+)
+GEMINI_FUNCTION_SNAKE = Family(
+    name="Gemini function in snake case",
+    call_type="function_call",
+    output_type="function_response",
+    join=Join.ID_OR_NAME,
+    also_answered_by=("Gemini function",),
+    by_name=True,
+    one_message=True,
+)
+GEMINI_TOOL = Family(
+    name="Gemini server tool",
+    call_type="toolCall",
+    output_type="toolResponse",
+    join=Join.ID,
+    also_answered_by=("Gemini server tool in snake case",),
+    by_server=True,
+)
+GEMINI_TOOL_SNAKE = Family(
+    name="Gemini server tool in snake case",
+    call_type="tool_call",
+    output_type="tool_response",
+    join=Join.ID,
+    also_answered_by=("Gemini server tool",),
+    by_server=True,
+)
+GEMINI_FAMILIES = (GEMINI_FUNCTION, GEMINI_FUNCTION_SNAKE, GEMINI_TOOL, GEMINI_TOOL_SNAKE)
+
+BEDROCK_TOOL_USE = Family(
+    name="Bedrock tool use",
+    call_type="toolUse",
+    output_type="toolResult",
+    join=Join.BEDROCK_ID,
+)
+BEDROCK_SERVER_TOOL_USE = Family(
+    name="Bedrock server tool use",
+    call_type="server_tool_use",
+    output_type="toolResult",
+    join=Join.BEDROCK_ID,
+    # A result in the user's turn does not show who ran the tool.
+    also_answered_by=("Bedrock tool use",),
+    by_server=True,
+)
+BEDROCK_FAMILIES = (BEDROCK_TOOL_USE, BEDROCK_SERVER_TOOL_USE)
+
 ALL_FAMILIES = (
     *RESPONSES_FAMILIES,
     CHAT_TOOL,
@@ -166,4 +226,6 @@ ALL_FAMILIES = (
     MCP_TOOL_USE,
     PYDANTIC_AI_TOOL,
     PYDANTIC_AI_NATIVE_TOOL,
+    *GEMINI_FAMILIES,
+    *BEDROCK_FAMILIES,
 )

@@ -68,7 +68,7 @@ _Where = Callable[[Place], str]
 
 def _call(finding: Finding) -> str:
     key = finding.key or "a call without an id"
-    return f"{key} ({finding.name})" if finding.name else key
+    return f"{key} ({finding.name})" if finding.name and finding.name != key else key
 
 
 def _a(word: str) -> str:

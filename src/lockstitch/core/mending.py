@@ -128,13 +128,15 @@ def plan(
     if reused:
         return _ids_of_their_own(reused)
     parted = {f.place for f in findings if f.rule is rules.REASONING_PARTED}
+    passing = _soon_replaced(findings) if policy.keep == "last" else set()
     edits: list[Edit] = []
     removed: set[Place] = set()
     uses: Counter[str | None] = Counter()
     for finding in _in_order(findings, policy, known):
         if finding.rule is rules.DUPLICATE_ITEM_ID:
             uses[finding.key] += 1
-        for edit in _planned(finding, policy, known):
+        planned = _drop if finding.place in passing else _planned
+        for edit in planned(finding, policy, known):
             if finding.rule is rules.DUPLICATE_ITEM_ID:
                 edit = _numbered(edit, uses[finding.key] + 1)  # noqa: PLW2901
             if isinstance(edit, Drop) and finding.other in parted:
@@ -146,6 +148,18 @@ def plan(
                 removed.add(edit.place)
             edits.append(edit)
     return [e for e in edits if isinstance(e, Drop | Move | Settle) or e.place not in removed]
+
+
+def _soon_replaced(findings: list[Finding]) -> set[Place]:
+    """Second outputs that a still later output of the same call replaces."""
+    newest: dict[Place | None, Place] = {}
+    passing: set[Place] = set()
+    for finding in findings:
+        if finding.rule is rules.SECOND_OUTPUT and not finding.stands_in:
+            if finding.other in newest:
+                passing.add(newest[finding.other])
+            newest[finding.other] = finding.place
+    return passing
 
 
 def _numbered(edit: Edit, nth: int) -> Edit:

@@ -69,6 +69,8 @@ class Pairing(Struct, eq=False):
     """Further calls under the same key, in order."""
     _orphans: dict[str, list[tuple[Item, Place]]] = {}
     _denied: dict[str, tuple[OpenCall, Place, str]] = {}
+    _passed: list[OpenCall] = []
+    """Open calls that only a name joins, and whose tool was called again in a later turn."""
     _reused: list[OpenCall] = []
     _with_early: list[OpenCall] = []
     _same_id: list[tuple[OpenCall, int]] = []
@@ -92,10 +94,10 @@ class Pairing(Struct, eq=False):
 
     def open_calls(self) -> list[OpenCall]:
         """The calls that have no output so far, in the order they were made."""
-        if not self._open:
+        if not self._open and not self._passed:
             return []
         queued = [call for queue in self._queued.values() for call in queue.calls()]
-        calls = [*self._open.values(), *queued]
+        calls = [*self._open.values(), *queued, *self._passed]
         by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
         return [by_place[place] for place in sorted(by_place)]
 
@@ -193,16 +195,21 @@ class Pairing(Struct, eq=False):
             if before is not None:
                 self._same_id.append((call, before))
         key = item.key if item.key is not None else KEYLESS
+        by_name = family.by_name and key == item.name
+        if family.by_name and self._open:
+            self._pass_over(key if item.alias is None else item.alias, group)
         if key not in self._open:
             self._open[key] = call
         else:
-            if key != KEYLESS and not family.by_name:
+            if key != KEYLESS and not by_name:
                 call.first = self._open[key]
                 self._reused.append(call)
             self._wait(key, call)
-        if self._orphans:
-            # Outputs that came too early can only be meant for the next call with their key.
-            early = self._orphans.pop(key, []) + self._orphans.pop(item.alias or key, [])
+        if self._orphans and not by_name:
+            # Outputs that came too early can only be meant for the next call with their key. A name
+            # is no such sign: tools are called again and again.
+            alias = key if item.alias is None or family.by_name else item.alias
+            early = self._orphans.pop(key, []) + self._orphans.pop(alias, [])
             if early:
                 call.early = early
                 self._with_early.append(call)
@@ -218,10 +225,37 @@ class Pairing(Struct, eq=False):
             queue = self._queued[key] = Queue(key)
         queue.add(call)
 
+    def _pass_over(self, name: str, group: Group) -> None:
+        """A call of a new group: from now on the tool's name alone means the calls of this one."""
+        first = self._open.get(name)
+        if first is None or first.group is group:
+            return
+        del self._open[name]
+        queue = self._queued.pop(name, None)
+        older = [first] if queue is None else [first, *queue.calls()]
+        # Those that have an id are still open under it.
+        self._passed += [call for call in older if call.item.key == name]
+
+    def _without_id(self, name: str) -> OpenCall | None:
+        """The first open call that only this tool name joins to its output."""
+        first = self._open.get(name)
+        if first is None:
+            return None
+        queue = self._queued.get(name)
+        waiting = [first] if queue is None else [first, *queue.heads()]
+        named = [call for call in waiting if call.item.key == name == call.item.name]
+        return min(named, key=lambda call: call.place, default=None)
+
     def _output(self, item: Item, at: int) -> Finding | None:
         finding = None
         key = item.key if item.key is not None else KEYLESS
         call = self._open.get(key)
+        if call is None:
+            if item.alias is not None:
+                call = self._without_id(item.alias)
+                key = key if call is None else item.alias
+        elif call.item.key != key and call.item.family is not None and call.item.family.by_name:
+            call = self._without_id(key) or call  # neither has an id
         if call is not None and call.item.family is not item.family:
             call = self._accepting(call, item, key)
         parted = None
@@ -235,8 +269,14 @@ class Pairing(Struct, eq=False):
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
         group = self._group
-        if group is not None and group.last_at != at:
-            group.sealed = group.sealed or not (item.family and item.family.by_server)
+        if (
+            group is not None
+            and group.last_at != at
+            and not (item.family and item.family.by_server)
+        ):
+            group.sealed = True
+            if group.into is None and not item.misplaced:
+                group.into = at  # whatever call it answers: the turn that follows begins here
         if item.id is not None:
             before = self._ids.add(item.id, at)
             if before is not None and (finding is None or finding.rule is not rules.SECOND_OUTPUT):
@@ -302,7 +342,8 @@ class Pairing(Struct, eq=False):
             return self._found(rules.NOT_ADJACENT, place, call)
         if group.into is None and at != group.last_at:
             group.into = at
-        if group.interrupted is not None:
+        apart = call.item.family is not None and call.item.family.one_message and at != group.into
+        if group.interrupted is not None or apart:
             return self._found(rules.NOT_ADJACENT, place, call, other=group.interrupted)
         return None
 
@@ -411,6 +452,7 @@ class Pairing(Struct, eq=False):
         """Everything that is wrong, in order of place. ``anchored``: a delta behind an anchor."""
         if not (
             self._open
+            or self._passed
             or self._findings
             or self._orphans
             or self._dangling
@@ -653,7 +695,12 @@ def _accepts(call: Family | None, output: Family | None) -> bool:
 def _names(call: OpenCall, key: str, output: Item) -> bool:
     """Does an output with this key mean this call? A second key (an alias) joins outputs of the
     call's own family alone."""
-    return (call.item.key or KEYLESS) == key or call.item.family is output.family
+    family = call.item.family
+    return (
+        (call.item.key or KEYLESS) == key
+        or family is output.family
+        or (family is not None and family.by_name and _accepts(family, output.family))
+    )
 
 
 def _output_type(item: Item) -> str:

@@ -19,20 +19,23 @@ _PAIR: Final = frozenset({Part.CALL, Part.OUTPUT})
 class _Waiting:
     """A call that waits for its output, and the threads that it waits in: one for each key."""
 
-    __slots__ = ("family", "threads")
+    __slots__ = ("by_name", "family", "threads")
 
-    def __init__(self, family: Family | None) -> None:
+    def __init__(self, family: Family | None, by_name: bool) -> None:
         self.family = family
+        self.by_name = by_name
+        """Does only the tool's name join it to its output?"""
         self.threads: list[_Thread] = []
 
 
 class _Thread:
     """The items under one key, since the last point where every pair under it was whole."""
 
-    __slots__ = ("first", "tangled", "waiting")
+    __slots__ = ("first", "last", "tangled", "waiting")
 
     def __init__(self, first: int) -> None:
         self.first = first
+        self.last = first
         self.waiting: list[_Waiting] = []
         self.tangled = False
 
@@ -44,9 +47,14 @@ class _Thread:
         self.waiting.append(call)
         call.threads.append(self)
 
-    def answer(self, output: Item) -> None:
-        """Take the output of the first call that waits here."""
-        call = self.waiting[0] if self.waiting else None
+    @property
+    def without_id(self) -> _Waiting | None:
+        """The first call that waits here and that only a name joins."""
+        return next((call for call in self.waiting if call.by_name), None)
+
+    def answer(self, output: Item, call: _Waiting | None = None) -> None:
+        """Take the output of a call that waits here: the first, if none is given."""
+        call = call or (self.waiting[0] if self.waiting else None)
         if call and call.family and output.family and call.family.accepts(output.family):
             for thread in call.threads:
                 thread.waiting.remove(call)
@@ -72,6 +80,7 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
     reasoning: int | None = None
     reference: int | None = None
     searching: int | None = None
+    last_input = -1
     for at, items in enumerate(history):
         for item in items:
             part = item.part
@@ -81,23 +90,32 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
                     together(searching, at)
                 searching = at if part is Part.CALL else None
                 continue
-            keys = {key for key in (item.key, item.alias) if key is not None} or {KEYLESS}
             if part is Part.OUTPUT:
-                for key in keys:
-                    thread = threads.setdefault(key, _Thread(at))
-                    together(thread.first, at)
-                    if not thread.waiting and reference is not None:
-                        together(reference, at)  # its call may be behind the reference
-                    thread.answer(item)
+                key = item.key if item.key is not None else KEYLESS
+                thread = threads.setdefault(key, _Thread(at))
+                call = None
+                if not thread.waiting and item.alias in threads:
+                    call = threads[item.alias].without_id
+                    thread = thread if call is None else threads[item.alias]
+                elif item.family is not None and item.family.by_name:
+                    call = thread.without_id
+                together(thread.first, at)
+                if not thread.waiting and reference is not None:
+                    together(reference, at)  # its call may be behind the reference
+                thread.answer(item, call)
+                thread.last = at
                 group = reasoning = None
             elif part is Part.CALL:
-                waiting = _Waiting(item.family)
-                for key in keys:
+                by_name = item.family is not None and item.family.by_name
+                waiting = _Waiting(item.family, by_name and item.key == item.name)
+                for key in {key for key in (item.key, item.alias) if key is not None} or {KEYLESS}:
                     thread = threads.setdefault(key, _Thread(at))
-                    if thread.whole:
+                    again = by_name and key == item.name and last_input > thread.last
+                    if thread.whole or again:  # in a new turn a name means the new calls alone
                         thread = threads[key] = _Thread(at)
                     together(thread.first, at)
                     thread.ask(waiting)
+                    thread.last = at
                 if group is not None:
                     together(group, at)
                 else:
@@ -106,6 +124,7 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
                 reasoning = at if reasoning is None else reasoning
             elif part is Part.INPUT:
                 group = reasoning = None
+                last_input = at
             elif part is Part.REFERENCE:
                 reference = at
             if reasoning is not None:

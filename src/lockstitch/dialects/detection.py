@@ -11,7 +11,9 @@ from typing import Any, Final
 from lockstitch.core import families
 from lockstitch.core.errors import UnknownDialect
 from lockstitch.dialects.base import Dialect, text_of
+from lockstitch.dialects.bedrock import Bedrock
 from lockstitch.dialects.chat import Chat
+from lockstitch.dialects.gemini import Gemini
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.dialects.realtime import Realtime
@@ -22,10 +24,12 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "chat": Chat(),
     "messages": Messages(),
     "realtime": Realtime(),
+    "gemini": Gemini(),
+    "bedrock": Bedrock(),
     "pydantic-ai": PydanticAI(),
 }
 
-_ASKED: Final = ("realtime", "pydantic-ai", "chat", "messages", "responses")
+_ASKED: Final = ("realtime", "pydantic-ai", "gemini", "bedrock", "chat", "messages", "responses")
 """Which dialect an item is of is asked in this order: what is more specific comes first."""
 
 _REALTIME: Final = DIALECTS["realtime"]

@@ -91,7 +91,7 @@ class Rewriter:
             assert left is not None, "the call of an output that is written stays"
             left = dialect.put_beside(left, slot, self._arrival(edit))
         if at in self._into:
-            outputs = [self._arrival(edit) for edit in self._into[at]]
+            outputs = [self._arrival(edit) for edit in _real_first(self._into[at])]
             holder = left if left is not None else {**wire, dialect.parts: []}
             left = dialect.put_into(holder, outputs)
         if left is None and at == self._stays:
@@ -99,7 +99,7 @@ class Rewriter:
         return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))
 
     def _made(self, waiting: dict[int, list[Settle | Move]], at: int) -> list[Wire]:
-        outputs = [self._arrival(edit) for edit in waiting.get(at, ())]
+        outputs = [self._arrival(edit) for edit in _real_first(waiting.get(at, ()))]
         return self._dialect.put(outputs) if outputs else []
 
     def _changed(self, at: int, wire: Wire) -> Wire:
@@ -122,6 +122,12 @@ class Rewriter:
         if isinstance(edit, Settle):
             return self._dialect.output(edit.family, edit.key, edit.settlement, edit.reason.name)
         return self._carried[edit.place]
+
+
+def _real_first(edits: Iterable[Settle | Move]) -> list[Settle | Move]:
+    """Where a name joins outputs to calls, their order counts: the outputs that came answer the
+    first calls, the ones that are made up answer those that are left."""
+    return sorted(edits, key=lambda edit: isinstance(edit, Settle) and edit.family.by_name)
 
 
 def rewrite_all(

@@ -23,14 +23,19 @@ class Sdk(Struct, frozen=True):
     module: str
     """The package that the classes of its messages are in."""
     dump: Callable[[Any], Any]
-    load: Callable[[Wire], Any]
+    load: Callable[[Wire, Any], Any]
+    """Makes a message from a wire item. The second argument is the object it was made from, or
+    None if the item is new."""
 
 
-def _langchain_load(wire: Wire) -> Any:
-    kind = wire.get("type")
-    return import_module("langchain_core.messages").messages_from_dict(
-        [{"type": kind, "data": wire}]
-    )[0]
+def _langchain_load(wire: Wire, source: Any) -> Any:
+    if hasattr(source, "model_copy"):
+        # A copy keeps the class, which may be the user's own, and what the item does not show.
+        was = source.model_dump()
+        changed = {name: value for name, value in wire.items() if value != was.get(name, ...)}
+        return source.model_copy(update=changed)
+    messages = import_module("langchain_core.messages")
+    return messages.messages_from_dict([{"type": wire.get("type"), "data": wire}])[0]
 
 
 def _pydantic_ai() -> Any:
@@ -46,12 +51,12 @@ SDKS: Final = (
     Sdk(
         "pydantic_ai.messages",
         lambda message: _pydantic_ai().dump_python([message], mode="json")[0],
-        lambda wire: _pydantic_ai().validate_python([wire])[0],
+        lambda wire, source: _pydantic_ai().validate_python([wire])[0],
     ),
     Sdk(
         "google.genai.types",
         lambda content: content.model_dump(mode="json", by_alias=True, exclude_none=True),
-        lambda wire: _gemini_content().model_validate(wire),
+        lambda wire, source: _gemini_content().model_validate(wire),
     ),
 )
 

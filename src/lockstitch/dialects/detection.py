@@ -12,6 +12,7 @@ from lockstitch.core import families
 from lockstitch.core.errors import UnknownDialect
 from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.chat import Chat
+from lockstitch.dialects.langchain import LangChain
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.realtime import Realtime
 from lockstitch.dialects.responses import Responses
@@ -21,9 +22,10 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "chat": Chat(),
     "messages": Messages(),
     "realtime": Realtime(),
+    "langchain": LangChain(),
 }
 
-_ASKED: Final = ("realtime", "chat", "messages", "responses")
+_ASKED: Final = ("realtime", "langchain", "chat", "messages", "responses")
 """Which dialect an item is of is asked in this order: what is more specific comes first."""
 
 _REALTIME: Final = DIALECTS["realtime"]

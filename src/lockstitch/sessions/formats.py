@@ -23,7 +23,8 @@ LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
+    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LangGraph "
+    "databases, LiveKit chat contexts, and "
     "JSON or JSONL of items, messages or request bodies"
 )
 
@@ -43,10 +44,7 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     chosen = by_name(dialect) if dialect is not None else None
     head = source.head(HEAD_BYTES)
     if head.startswith(_SQLITE):
-        # Only now: sqlite3 is slow to import, and most sessions are not databases.
-        from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
-
-        return AgentsDatabase(chosen)
+        return _database(source, chosen)
     _refuse(head, source.name)
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"["):
@@ -61,6 +59,17 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
         "is not a session: no line of it is a JSON record.",
         f"Known formats: {KNOWN_FORMATS}.",
     )
+
+
+def _database(source: Source, dialect: Dialect | None) -> Format:
+    # Only now: sqlite3 is slow to import, and most sessions are not databases.
+    from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
+    from lockstitch.sessions.agents_sqlite_opening import opened  # noqa: PLC0415
+    from lockstitch.sessions.langgraph import LangGraphDatabase, is_langgraph  # noqa: PLC0415
+
+    with opened(source) as connection:
+        langgraph = is_langgraph(connection)
+    return LangGraphDatabase(dialect) if langgraph else AgentsDatabase(dialect)
 
 
 def _refuse(head: bytes, name: str) -> None:

@@ -5,7 +5,7 @@ samples of its own."""
 
 from __future__ import annotations
 
-from tests.formats import agents, langchain, openai_and_anthropic, session_files
+from tests.formats import agents, langchain, langgraph, openai_and_anthropic, session_files
 from tests.formats.sample import Sample
 
 SAMPLES: tuple[Sample, ...] = (
@@ -13,4 +13,5 @@ SAMPLES: tuple[Sample, ...] = (
     *session_files.SAMPLES,
     *agents.SAMPLES,
     *langchain.SAMPLES,
+    *langgraph.SAMPLES,
 )

@@ -360,11 +360,17 @@ class _Checkpoint:
             for _, _, kind, value in self.reader.writes(self.thread, place.channel):
                 if kind == "null":
                     continue
+                self._expect_alike(kind)
                 for message in written(value, Codec(kind))[0]:
                     key = text_of(message.wire.get("tool_call_id"))
                     if key is not None:
                         history.pending.setdefault(key, message)
         return history
+
+    def _expect_alike(self, kind: str) -> None:
+        """Messages are put into a checkpoint as they were stored elsewhere."""
+        if Codec(kind).kind != self.codec.kind:
+            raise UnknownSerialization(f"a mix of {self.codec.kind} and {kind}")
 
     # --- channels that are stored as what was written to them ----------------------------------
 
@@ -393,6 +399,7 @@ class _Checkpoint:
             before = self.reader.checkpoint(thread)
             batches.append(self.reader.writes(thread, channel))
             if channel in before.values:
+                self._expect_alike(before.codec.kind)
                 elements = before.codec.elements(before.values[channel]) or []
                 base = [message_of(raw, before.codec) for raw in elements]
                 break
@@ -401,6 +408,7 @@ class _Checkpoint:
             for _, _, kind, value in batch:
                 if kind == "null":
                     continue
+                self._expect_alike(kind)
                 messages, replaces = written(value, Codec(kind))
                 base = messages if replaces else merged(base, messages)
         return base
@@ -426,12 +434,15 @@ class _Checkpoint:
             settled |= made.settled
         if settled:
             values = self._without_tasks(values, settled)
-        channels = sorted({place.channel for place in new})
+            for channel in self._edges_taken():
+                values[channel] = Raw(codec.encode(None))
+                versions[channel] = version
+        channels = sorted(name for name in versions if versions[name] is version)
         changed: dict[str, Any] = {
             "id": name,
             "channel_values": values,
             "channel_versions": versions,
-            "updated_channels": channels,
+            "updated_channels": None,  # look at every node: some may have been to come before
         }
         if "updated_channels" not in self.fields:
             del changed["updated_channels"]
@@ -462,6 +473,15 @@ class _Checkpoint:
         return left
 
 
+    def _edges_taken(self) -> list[str]:
+        """Where the tasks that finished after this checkpoint sent the graph."""
+        return [
+            channel
+            for _, channel, kind, _ in self.reader.writes(self.thread)
+            if channel.startswith(_TRIGGER) and kind == "null"
+        ]
+
+
 def _table(codec: Codec, value: Raw) -> dict[str, Raw]:
     try:
         return codec.table(value)
@@ -470,10 +490,12 @@ def _table(codec: Codec, value: Raw) -> dict[str, Raw]:
 
 
 def _is_history(channel: str, messages: list[Message]) -> bool:
-    """Is this list a history? Lists of other channels must show that they are."""
+    """Is this list a history? Lists of other channels must show that they are: results alone, or
+    objects that are no messages, are something that a graph works with."""
     if channel in _ROOTS:
         return bool(messages)
-    return any(sign(message.wire) is not None for message in messages)
+    shown = [message.wire for message in messages if sign(message.wire) is not None]
+    return any(text_of(wire.get("tool_call_id")) is None for wire in shown)
 
 
 # --- examining and mending ---------------------------------------------------------------------

@@ -187,6 +187,73 @@ def pydantic_ai_messages(draw):
     return {"kind": "request", "parts": draw(st.lists(parts, max_size=4))}
 
 
+@st.composite
+def langchain_messages(draw):
+    """LangChain messages in each shape, with calls and results wherever a message may have them."""
+    kind = draw(st.integers(0, 6))
+    if kind <= 2:
+        wire = draw(_langchain_ai())
+    elif kind <= 4:
+        wire = {"type": "tool", "content": draw(texts), "tool_call_id": draw(keys), "id": None}
+    elif kind == 5:
+        blocks = st.one_of(
+            st.just({"type": "text", "text": "hm"}),
+            st.builds(
+                lambda key, text: {"type": "tool_result", "tool_use_id": key, "content": text},
+                keys,
+                texts,
+            ),
+        )
+        wire = {"type": "human", "content": draw(st.lists(blocks, min_size=1, max_size=2))}
+    else:
+        wire = {"type": draw(st.sampled_from(["human", "system"])), "content": "hm"}
+    shape = draw(st.integers(0, 2))
+    if shape == 0:
+        return wire
+    if shape == 1:
+        return {"type": wire["type"], "data": wire}
+    names = {"ai": "AIMessage", "tool": "ToolMessage", "human": "HumanMessage"}
+    path = ["langchain", "schema", "messages", names.get(wire["type"], "SystemMessage")]
+    return {"lc": 1, "type": "constructor", "id": path, "kwargs": wire}
+
+
+@st.composite
+def _langchain_ai(draw):
+    calls = [{"name": "t", "args": {}, "id": key} for key in draw(st.lists(keys, max_size=2))]
+    invalid = [{"name": "t", "args": "}", "id": key} for key in draw(st.lists(keys, max_size=1))]
+    block = st.one_of(
+        st.just({"type": "text", "text": "hm"}),
+        st.builds(lambda key: {"type": "tool_use", "id": key, "name": "t", "input": {}}, keys),
+        st.builds(lambda key: {"type": "tool_call", "id": key, "name": "t", "args": {}}, keys),
+        st.builds(
+            lambda key: {"type": "server_tool_call", "id": key, "name": "web_search", "args": {}},
+            keys,
+        ),
+        st.builds(
+            lambda key, text: {"type": "server_tool_result", "tool_call_id": key, "output": text},
+            keys,
+            texts,
+        ),
+        st.builds(
+            lambda key, text: {"type": "tool_result", "tool_use_id": key, "content": text},
+            keys,
+            texts,
+        ),
+    )
+    content = draw(st.one_of(st.just("hm"), st.just(""), st.lists(block, max_size=3)))
+    raw = [
+        {"id": key, "type": "function", "function": {"name": "t", "arguments": "{}"}}
+        for key in draw(st.lists(keys, max_size=2))
+    ]
+    return {
+        "type": "ai",
+        "content": content,
+        "additional_kwargs": {"tool_calls": raw} if raw else {},
+        "tool_calls": calls,
+        "invalid_tool_calls": invalid,
+    }
+
+
 HISTORIES = {
     "responses": st.lists(responses_items(), max_size=14).map(_begun),
     "realtime": st.lists(responses_items(families.REALTIME_FAMILIES), max_size=14).map(_begun),
@@ -195,6 +262,7 @@ HISTORIES = {
     "pydantic-ai": st.lists(pydantic_ai_messages(), max_size=8),
     "gemini": st.lists(gemini_contents(), max_size=8),
     "bedrock": st.lists(bedrock_messages(), max_size=8),
+    "langchain": st.lists(langchain_messages(), max_size=8),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])

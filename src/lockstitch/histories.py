@@ -5,18 +5,26 @@ are the very objects that were passed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lockstitch.core import mending, trimming
-from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
+from lockstitch.core.errors import (
+    CannotMend,
+    CannotTrim,
+    NotAHistory,
+    NotAnItem,
+    NotEvidence,
+    UnknownPolicy,
+)
 from lockstitch.core.findings import Finding
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence, Outcome
 from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import DIALECTS, by_name, detect
 from lockstitch.dialects.examination import NOTHING_RECOGNISED, Examination, examine
-from lockstitch.dialects.rewriting import rewrite_all
+from lockstitch.dialects.rewriting import rewrite_sources
 from lockstitch.objects import objects_of, sdk_of, wire_of
 
 BYTES_PER_TOKEN = 4
@@ -64,6 +72,8 @@ class _Round(NamedTuple):
     history: list[Wire]
     current: list[Any]
     """The same as the caller passed it, where nothing changed it."""
+    sources: list[Any]
+    """What the caller passed, also where it was changed; None for what is new."""
 
 
 def mend(
@@ -83,7 +93,7 @@ def mend(
     _know(evidence)
     if not isinstance(policy, Policy | None):
         raise UnknownPolicy(f"policy is a {_kind(policy)}. Pass a Policy: Policy(keep='last').")
-    start = _Round(_wires(originals), originals)
+    start = _Round(_wires(originals), originals, originals)
     chosen = _dialect(start.history, dialect)
     sdk = next((found for found in map(sdk_of, originals) if found is not None), None)
     mended = Mended()
@@ -106,19 +116,19 @@ def mend(
         edits = mending.plan(findings(now), policy, evidence=evidence)
         if not edits:
             return None
-        history, origins, removed = rewrite_all(chosen, now.history, edits)
+        history, origins, removed = rewrite_sources(chosen, now.history, edits)
         mended.edits += edits
         mended.removed += [wire for _, wire in removed]
         kept = [
-            wire if origin is None else now.current[origin]
-            for wire, origin in zip(history, origins, strict=True)
+            wire if at is None or wire is not now.history[at] else now.current[at]
+            for wire, at in zip(history, origins, strict=True)
         ]
-        return _Round(history, kept)
+        return _Round(history, kept, [None if at is None else now.sources[at] for at in origins])
 
     done = mending.in_rounds(start, step, findings)
     mended += done.current
     if sdk is not None:
-        mended[:] = objects_of(sdk, mended, start.history, originals)
+        mended[:] = objects_of(sdk, mended, done.sources, start.history, originals)
     return mended
 
 
@@ -146,13 +156,13 @@ def trim(
     _understood(examine(chosen, history))
     core = [chosen.read(wire) for wire in history]
     allowed = trimming.cut_points(core)
-    leading = _leading(history) if keep_leading else 0
+    leading = _leading(chosen, history) if keep_leading else 0
     for at in range(len(history)):
         if allowed[at] and at > leading and not chosen.may_begin(core[at]):
             allowed[at] = False
 
     def size(at: int) -> int:
-        return len(as_json(history[at]))
+        return _size(history[at])
 
     def tokens(at: int) -> int:
         return count(originals[at]) if count else -(-size(at) // BYTES_PER_TOKEN)
@@ -180,12 +190,17 @@ def trim(
     return originals[:leading] + originals[first:]
 
 
-def _leading(history: Sequence[Wire]) -> int:
+def _size(wire: Wire) -> int:
+    """The bytes of an item as JSON. Objects of a program, which are never sent, count as text."""
+    try:
+        return len(as_json(wire))
+    except (TypeError, NotAnItem):
+        return len(json.dumps(wire, default=repr))
+
+
+def _leading(dialect: Dialect, history: Sequence[Wire]) -> int:
     for at, wire in enumerate(history):
-        if (
-            wire.get("role") not in ("system", "developer")
-            or wire.get("type", "message") != "message"
-        ):
+        if not dialect.leads(wire):
             return at
     return len(history)
 

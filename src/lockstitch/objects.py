@@ -24,17 +24,22 @@ class Sdk(Struct, frozen=True):
     module: str
     """The package that the classes of its messages are in."""
     dump: Callable[[Any], Any]
-    load: Callable[[Wire], Any]
+    load: Callable[[Wire, Any], Any]
+    """Makes a message from a wire item. The second argument is the object that the item was made
+    from, or None if the item is new."""
     load_all: Callable[[list[Any], list[Wire], list[Any]], list[Any]] | None = None
     """Makes the objects of a mended history, where that takes more than one wire item at a time:
     from its items, and the wire items and objects of the history as it was."""
 
 
-def _langchain_load(wire: Wire) -> Any:
-    kind = wire.get("type")
-    return import_module("langchain_core.messages").messages_from_dict(
-        [{"type": kind, "data": wire}]
-    )[0]
+def _langchain_load(wire: Wire, source: Any) -> Any:
+    if hasattr(source, "model_copy"):
+        # A copy keeps the class, which may be the user's own, and what the item does not show.
+        was = source.model_dump()
+        changed = {name: value for name, value in wire.items() if value != was.get(name, ...)}
+        return source.model_copy(update=changed)
+    messages = import_module("langchain_core.messages")
+    return messages.messages_from_dict([{"type": wire.get("type"), "data": wire}])[0]
 
 
 def _gemini_types() -> Any:
@@ -48,7 +53,7 @@ def _gemini_dump(message: Any) -> Any:
     return message
 
 
-def _gemini_load(wire: Wire) -> Any:
+def _gemini_load(wire: Wire, source: Any) -> Any:
     return _gemini_types().Content.model_validate(wire)
 
 
@@ -79,12 +84,21 @@ def sdk_of(item: object) -> Sdk | None:
     return None
 
 
-def objects_of(sdk: Sdk, items: list[Any], before: list[Wire], originals: list[Any]) -> list[Any]:
-    """A mended history as objects of the SDK. ``before`` are the wire items of ``originals``;
-    items that were not changed are among ``originals``."""
+def objects_of(
+    sdk: Sdk,
+    items: list[Any],
+    sources: list[Any],
+    before: list[Wire],
+    originals: list[Any],
+) -> list[Any]:
+    """A mended history as objects of the SDK. ``sources`` has for each item the object that it is,
+    or was made from; ``before`` has the wire items of ``originals``."""
     if sdk.load_all is not None:
         return sdk.load_all(items, before, originals)
-    return [sdk.load(one) if isinstance(one, dict) else one for one in items]
+    return [
+        sdk.load(item, source) if isinstance(item, dict) and item is not source else item
+        for item, source in zip(items, sources, strict=True)
+    ]
 
 
 def wire_of(item: Any, n: int) -> Wire:

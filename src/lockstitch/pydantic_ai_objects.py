@@ -29,7 +29,7 @@ def dump(message: Any) -> Any:
     return _adapter().dump_python([message], mode="json", fallback=str, warnings=False)[0]
 
 
-def load(wire: Wire) -> Any:
+def load(wire: Wire, source: Any = None) -> Any:
     """The message object of some JSON."""
     return _adapter().validate_json(as_json([wire]))[0]
 

@@ -5,7 +5,16 @@ samples of its own."""
 
 from __future__ import annotations
 
-from tests.formats import agents, bedrock, gemini, openai_and_anthropic, pydantic_ai, session_files
+from tests.formats import (
+    agents,
+    bedrock,
+    gemini,
+    langchain,
+    langgraph,
+    openai_and_anthropic,
+    pydantic_ai,
+    session_files,
+)
 from tests.formats.sample import Sample
 
 SAMPLES: tuple[Sample, ...] = (
@@ -15,4 +24,6 @@ SAMPLES: tuple[Sample, ...] = (
     *pydantic_ai.SAMPLES,
     *gemini.SAMPLES,
     *bedrock.SAMPLES,
+    *langchain.SAMPLES,
+    *langgraph.SAMPLES,
 )

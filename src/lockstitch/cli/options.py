@@ -90,7 +90,16 @@ def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
     return click.option(*names, **settings)
 
 
-DIALECTS: Final = ("responses", "chat", "messages", "realtime", "gemini", "bedrock", "pydantic-ai")
+DIALECTS: Final = (
+    "responses",
+    "chat",
+    "messages",
+    "realtime",
+    "gemini",
+    "bedrock",
+    "pydantic-ai",
+    "langchain",
+)
 DIALECT: Final = option(
     "--dialect",
     type=click.Choice(DIALECTS),

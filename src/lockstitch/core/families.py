@@ -217,6 +217,43 @@ BEDROCK_SERVER_TOOL_USE = Family(
     by_server=True,
 )
 BEDROCK_FAMILIES = (BEDROCK_TOOL_USE, BEDROCK_SERVER_TOOL_USE)
+# --- LangChain: one family for each shape of its messages --------------------------------------
+
+LANGCHAIN_TOOL = Family(
+    name="LangChain tool",
+    call_type="tool_calls",
+    output_type="tool",
+    join=Join.TOOL_CALL_ID,
+    also_answered_by=("LangChain tool in data", "constructed LangChain tool"),
+)
+LANGCHAIN_TOOL_IN_DATA = Family(
+    name="LangChain tool in data",
+    call_type="tool_calls",
+    output_type="tool",
+    join=Join.TOOL_CALL_ID,
+    also_answered_by=("LangChain tool", "constructed LangChain tool"),
+)
+LANGCHAIN_TOOL_CONSTRUCTED = Family(
+    name="constructed LangChain tool",
+    call_type="tool_calls",
+    output_type="tool",
+    join=Join.TOOL_CALL_ID,
+    also_answered_by=("LangChain tool", "LangChain tool in data"),
+)
+LANGCHAIN_SERVER_TOOL = Family(
+    name="LangChain server tool",
+    call_type="server_tool_call",
+    output_type="server_tool_result",
+    join=Join.TOOL_CALL_ID,
+    by_server=True,
+)
+
+LANGCHAIN_FAMILIES = (
+    LANGCHAIN_TOOL,
+    LANGCHAIN_TOOL_IN_DATA,
+    LANGCHAIN_TOOL_CONSTRUCTED,
+    LANGCHAIN_SERVER_TOOL,
+)
 
 ALL_FAMILIES = (
     *RESPONSES_FAMILIES,
@@ -228,4 +265,5 @@ ALL_FAMILIES = (
     PYDANTIC_AI_NATIVE_TOOL,
     *GEMINI_FAMILIES,
     *BEDROCK_FAMILIES,
+    *LANGCHAIN_FAMILIES,
 )

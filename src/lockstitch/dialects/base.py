@@ -52,6 +52,10 @@ class Dialect(Protocol):
         """May a history begin with this wire item (given as its core items)?"""
         ...
 
+    def leads(self, wire: Mapping[str, Any]) -> bool:
+        """Does this wire item hold instructions, as those at the start of a history do?"""
+        ...
+
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
@@ -99,7 +103,15 @@ class Dialect(Protocol):
         ...
 
 
-class OwnItems:
+class _Roles:
+    """Dialects in which the `role` of a message says who speaks."""
+
+    def leads(self, wire: Mapping[str, Any]) -> bool:
+        role = wire.get("role")
+        return role in ("system", "developer") and wire.get("type", "message") == "message"
+
+
+class OwnItems(_Roles):
     """Dialects in which an output is a wire item of its own, and may stand behind its call."""
 
     answers = Answers.BEHIND_CALLS
@@ -127,7 +139,7 @@ class OwnItems:
         raise AssertionError("outputs never stand inside another wire item in this dialect")
 
 
-class PartsOfMessages:
+class PartsOfMessages(_Roles):
     """Dialects in which calls and outputs are parts of messages. Slot n is the n-th part.
 
     A dialect of this kind says in `put` which message holds outputs of its own, and may override

@@ -14,6 +14,7 @@ from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.bedrock import Bedrock
 from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.gemini import Gemini
+from lockstitch.dialects.langchain import LangChain
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.dialects.realtime import Realtime
@@ -27,9 +28,19 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "gemini": Gemini(),
     "bedrock": Bedrock(),
     "pydantic-ai": PydanticAI(),
+    "langchain": LangChain(),
 }
 
-_ASKED: Final = ("realtime", "pydantic-ai", "gemini", "bedrock", "chat", "messages", "responses")
+_ASKED: Final = (
+    "realtime",
+    "pydantic-ai",
+    "langchain",
+    "gemini",
+    "bedrock",
+    "chat",
+    "messages",
+    "responses",
+)
 """Which dialect an item is of is asked in this order: what is more specific comes first."""
 
 _REALTIME: Final = DIALECTS["realtime"]

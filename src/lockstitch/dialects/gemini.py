@@ -174,9 +174,11 @@ def _part(part: object, slot: int, plain: Item) -> Item:
                 if response is not None:
                     return unread("two responses in one part", slot)
                 response = field
-        elif value is None or field in _METADATA:
-            continue
-        elif field in _PLAIN and not isinstance(value, dict | list):
+        elif (
+            value is None
+            or field in _METADATA
+            or (field in _PLAIN and not isinstance(value, dict | list))
+        ):
             continue
         elif (sign := _sign_in_unknown(field, value)) is not None:
             return unread(sign, slot)

@@ -135,6 +135,18 @@ def rewrite_all(
 ) -> tuple[list[Wire], list[int | None], list[tuple[Edit, Wire]]]:
     """A whole history with the edits carried out; for each of its items the position where it
     stood before, or None if it is new or changed; and what was removed or written over."""
+    result, sources, removed = rewrite_sources(dialect, history, edits)
+    origins = [
+        at if at is not None and history[at] is wire else None
+        for wire, at in zip(result, sources, strict=True)
+    ]
+    return result, origins, removed
+
+
+def rewrite_sources(
+    dialect: Dialect, history: list[Wire], edits: Iterable[Edit]
+) -> tuple[list[Wire], list[int | None], list[tuple[Edit, Wire]]]:
+    """As `rewrite_all`, but with the position of items that were changed, too."""
     edits = list(edits)
     rewriter = Rewriter(dialect, edits, capture(dialect, edits, lambda at: history[at]))
     result: list[Wire] = []
@@ -150,7 +162,7 @@ def rewrite_all(
         origins += [None] * len(ahead)
         if left is not None:
             result.append(left)
-            origins.append(at if left is wire else None)
+            origins.append(at)
         result += arrivals
         origins += [None] * len(arrivals)
     return result, origins, rewriter.removed

@@ -29,7 +29,8 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
+    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LangGraph "
+    "databases, LiveKit chat contexts, and "
     "JSON or JSONL of items, messages or request bodies"
 )
 
@@ -49,10 +50,7 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     chosen = by_name(dialect) if dialect is not None else None
     head = source.head(HEAD_BYTES)
     if head.startswith(_SQLITE):
-        # Only now: sqlite3 is slow to import, and most sessions are not databases.
-        from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
-
-        return AgentsDatabase(chosen)
+        return _database(source, chosen)
     _refuse(head, source.name)
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"["):
@@ -85,6 +83,17 @@ def sign_of_calls(source: Source) -> str | None:
         for value in values
     )
     return next((sign for sign in found if sign is not None), None)
+
+
+def _database(source: Source, dialect: Dialect | None) -> Format:
+    # Only now: sqlite3 is slow to import, and most sessions are not databases.
+    from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
+    from lockstitch.sessions.agents_sqlite_opening import opened  # noqa: PLC0415
+    from lockstitch.sessions.langgraph import LangGraphDatabase, is_langgraph  # noqa: PLC0415
+
+    with opened(source) as connection:
+        langgraph = is_langgraph(connection)
+    return LangGraphDatabase(dialect) if langgraph else AgentsDatabase(dialect)
 
 
 def _refuse(head: bytes, name: str) -> None:

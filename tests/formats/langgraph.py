@@ -28,7 +28,7 @@ def as_object(message: Any) -> Any:
     """A message as LangGraph's serializer stores it."""
     kind = message.get("type") if isinstance(message, dict) else None
     name = CLASSES.get(str(kind), "AIMessage")
-    module = f"langchain_core.messages.{str(kind)}"
+    module = f"langchain_core.messages.{kind!s}"
     holder = [module, name, message, "model_validate_json"]
     return msgspec.msgpack.Ext(5, msgspec.msgpack.encode(holder))
 

@@ -36,7 +36,7 @@ from tests.generated import HISTORIES, anything, examples
 SHAPES = {
     "flat": (lambda message: message, lambda wire: messages_from_dict([in_data(wire)])[0]),
     "data": (in_data, lambda wire: messages_from_dict([wire])[0]),
-    "constructed": (constructed, load),
+    "constructed": (constructed, lambda wire: load(wire, allowed_objects="messages")),
 }
 """How a message is written, and how LangChain reads it back."""
 
@@ -308,7 +308,12 @@ def test_results_of_server_tools_are_blocks_of_the_message_itself():
     result = {"type": "server_tool_result", "tool_call_id": "srv_1", "status": "success"}
     assert codes([human(), ai(text=[server, result]), human("?")]) == []
     assert codes([human(), ai(text=[server])]) == []  # the server may still run it
-    history = [human(), ai(call(), text=[server, {"type": "text", "text": "x"}]), tool(), human("?")]
+    history = [
+        human(),
+        ai(call(), text=[server, {"type": "text", "text": "x"}]),
+        tool(),
+        human("?"),
+    ]
     assert codes(history) == ["LS001"]
     mended = lockstitch.mend(history)
     kinds = [one["type"] for one in mended[1]["content"]]

@@ -243,7 +243,9 @@ def test_repairing_adds_one_checkpoint_and_changes_nothing_else(tmp_path):
         history = list(saver.list(CONFIG))
     assert len(history) == len(after)
     assert not any(
-        name.name.startswith("mended.sqlite-") for name in tmp_path.iterdir() if "wal" not in name.name and "shm" not in name.name
+        name.name.startswith("mended.sqlite-")
+        for name in tmp_path.iterdir()
+        if "wal" not in name.name and "shm" not in name.name
     )
 
 
@@ -267,7 +269,9 @@ def test_messages_that_are_not_touched_stay_the_same_bytes(tmp_path):
     def messages(data):
         fields = msgspec.msgpack.decode(data, type=dict[str, msgspec.Raw])
         values = msgspec.msgpack.decode(fields["channel_values"], type=dict[str, msgspec.Raw])
-        return [bytes(one) for one in msgspec.msgpack.decode(values["messages"], type=list[msgspec.Raw])]
+        return [
+            bytes(one) for one in msgspec.msgpack.decode(values["messages"], type=list[msgspec.Raw])
+        ]
 
     assert messages(after)[:2] == messages(before)
 
@@ -454,7 +458,10 @@ def test_messages_that_are_dictionaries_stay_dictionaries(tmp_path):
     path = tmp_path / "db"
     function = {"name": "slow", "arguments": "{}"}
     call = {"id": "c1", "type": "function", "function": function}
-    given = [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "user", "content": "b"}]
+    given = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "b"},
+    ]
     with SqliteSaver.from_conn_string(str(path)) as saver:
         builder.compile(checkpointer=saver).invoke({"messages": given}, CONFIG)
     assert findings(path) == [("LS001", "c1")]
@@ -467,7 +474,9 @@ def test_messages_that_are_dictionaries_stay_dictionaries(tmp_path):
 
 
 def test_a_checkpoint_that_an_older_langgraph_stored_as_json_is_repaired(tmp_path):
-    graph = stored(tmp_path, HumanMessage("a"), AIMessage("", tool_calls=calls("c1")), HumanMessage("b"))
+    graph = stored(
+        tmp_path, HumanMessage("a"), AIMessage("", tool_calls=calls("c1")), HumanMessage("b")
+    )
     with SqliteSaver.from_conn_string(str(graph.path)) as saver:
         newest = saver.get_tuple(CONFIG)
 
@@ -583,7 +592,9 @@ def test_a_database_of_langgraph_0_1_is_refused(tmp_path):
 
 def test_a_database_that_changes_while_it_is_mended_is_left_alone(tmp_path):
     graph = stored(tmp_path, *[one.model_copy() for one in BROKEN[0][0]])
-    kind = __import__("lockstitch.sessions.formats", fromlist=["x"]).detect_format(Source(graph.path))
+    kind = __import__("lockstitch.sessions.formats", fromlist=["x"]).detect_format(
+        Source(graph.path)
+    )
     scan = kind.scan(Source(graph.path))
     graph.update({"messages": [HumanMessage("late")]}, as_node="agent")
     with (tmp_path / "out").open("wb") as out, pytest.raises(CannotWrite, match="it changed"):

@@ -316,9 +316,7 @@ class _Checkpoint:
         """Does a task of the step after this checkpoint wait for an answer?"""
         writes = self.reader.writes(self.thread)
         finished = {task for task, channel, *_ in writes if channel not in _CONTROL}
-        return any(
-            channel == _INTERRUPT and task not in finished for task, channel, *_ in writes
-        )
+        return any(channel == _INTERRUPT and task not in finished for task, channel, *_ in writes)
 
     def histories(self) -> list[tuple[_Place, _History]]:
         """Every list of messages in it."""
@@ -466,12 +464,9 @@ class _Checkpoint:
         left = {name: value for name, value in values.items() if not name.startswith(_TRIGGER)}
         if _TASKS in left:
             sends = codec.elements(left[_TASKS]) or []
-            kept = [
-                raw for raw in sends if settled.isdisjoint(texts_in(codec.decode(raw), codec))
-            ]
+            kept = [raw for raw in sends if settled.isdisjoint(texts_in(codec.decode(raw), codec))]
             left[_TASKS] = Raw(codec.encode(kept))
         return left
-
 
     def _edges_taken(self) -> list[str]:
         """Where the tasks that finished after this checkpoint sent the graph."""
@@ -508,9 +503,7 @@ def _examined(dialect: Dialect, history: _History, *, anchored: bool) -> Convers
     return examined(examination, anchored=anchored)
 
 
-def _feed(
-    examination: Examination, wires: list[Wire], pending: Mapping[str, Message]
-) -> None:
+def _feed(examination: Examination, wires: list[Wire], pending: Mapping[str, Message]) -> None:
     for at, wire in enumerate(wires):
         examination.add(wire, at)
     for key, message in pending.items():
@@ -538,7 +531,7 @@ class _Recovering:
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
-        if said.outcome is Outcome.FINISHED and key in self._pending:
+        if said.outcome is Outcome.FINISHED and key is not None and key in self._pending:
             return self._pending[key].wire
         return self._dialect.output(family, key, said, name)
 
@@ -616,9 +609,7 @@ class _Round:
     first: bool = True
 
 
-def _mended(
-    channel: Channel, history: _History, policy: Policy, log: ChangeLog
-) -> _Mended | None:
+def _mended(channel: Channel, history: _History, policy: Policy, log: ChangeLog) -> _Mended | None:
     """The messages of a channel, mended in as many rounds as that needs."""
     pending = history.pending
     dialect: Any = _Recovering(channel.dialect, pending)
@@ -641,9 +632,9 @@ def _mended(
                 continue
             left, arrivals, ahead = rewriter.rewrite(at, message.wire)
             new = [
-                recovered.get(id(wire)) or _moved(now.messages, wire) or new_message(
-                    wire, as_object=as_object
-                )
+                recovered.get(id(wire))
+                or _moved(now.messages, wire)
+                or new_message(wire, as_object=as_object)
                 for wire in (*ahead, *arrivals)
             ]
             made += new[: len(ahead)]
@@ -663,14 +654,10 @@ def _mended(
     if done.first:
         return None
     newest = _newest_calls(channel.dialect, history.wires)
-    return _Mended(
-        messages=done.messages, is_delta=history.is_delta, settled=done.settled & newest
-    )
+    return _Mended(messages=done.messages, is_delta=history.is_delta, settled=done.settled & newest)
 
 
-def _findings(
-    dialect: Dialect, wires: list[Wire], pending: Mapping[str, Message]
-) -> list[Finding]:
+def _findings(dialect: Dialect, wires: list[Wire], pending: Mapping[str, Message]) -> list[Finding]:
     examination, _ = read_through(Examination(dialect), lambda one: _feed(one, wires, pending))
     return examination.finish()
 

@@ -84,9 +84,10 @@ def test_no_two_families_share_a_name_or_a_type():
 
 @pytest.mark.parametrize("call", families.ALL_FAMILIES, ids=lambda f: f.name)
 @pytest.mark.parametrize("output", families.ALL_FAMILIES, ids=lambda f: f.name)
-def test_only_the_local_shell_has_two_legal_answers(call, output):
+def test_only_the_local_shell_and_shapes_of_one_format_have_two_legal_answers(call, output):
     codex_form = call is families.LOCAL_SHELL and output is families.FUNCTION
-    assert call.accepts(output) is (call is output or codex_form)
+    one_format = {call, output} <= set(families.LANGCHAIN_SHAPES)
+    assert call.accepts(output) is (call is output or codex_form or one_format)
 
 
 def test_an_output_without_a_key_is_legal_only_as_an_event_and_as_a_tool_search():
@@ -100,7 +101,12 @@ def test_only_a_tool_search_is_ever_called_without_a_key():
 
 def test_the_server_answers_programs_and_its_own_tools():
     by_server = {f.name for f in families.ALL_FAMILIES if f.by_server}
-    assert by_server == {"program", "server tool use", "MCP tool use"}
+    assert by_server == {
+        "program",
+        "server tool use",
+        "MCP tool use",
+        "LangChain server tool",
+    }
 
 
 def test_only_an_approval_asks_before_anything_is_done():

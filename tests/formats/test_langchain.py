@@ -36,7 +36,7 @@ from tests.generated import HISTORIES, anything, examples
 SHAPES = {
     "flat": (lambda message: message, lambda wire: messages_from_dict([in_data(wire)])[0]),
     "data": (in_data, lambda wire: messages_from_dict([wire])[0]),
-    "constructed": (constructed, load),
+    "constructed": (constructed, lambda wire: load(wire, allowed_objects="messages")),
 }
 """How a message is written, and how LangChain reads it back."""
 

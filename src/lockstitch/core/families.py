@@ -221,22 +221,22 @@ BEDROCK_FAMILIES = (BEDROCK_TOOL_USE, BEDROCK_SERVER_TOOL_USE)
 
 LANGCHAIN_TOOL = Family(
     name="LangChain tool",
-    call_type="tool_calls",
-    output_type="tool",
+    call_type="tool call of an AIMessage",
+    output_type="ToolMessage",
     join=Join.TOOL_CALL_ID,
     also_answered_by=("LangChain tool in data", "constructed LangChain tool"),
 )
 LANGCHAIN_TOOL_IN_DATA = Family(
     name="LangChain tool in data",
-    call_type="tool_calls",
-    output_type="tool",
+    call_type="tool call of an AIMessage in data",
+    output_type="ToolMessage in data",
     join=Join.TOOL_CALL_ID,
     also_answered_by=("LangChain tool", "constructed LangChain tool"),
 )
 LANGCHAIN_TOOL_CONSTRUCTED = Family(
     name="constructed LangChain tool",
-    call_type="tool_calls",
-    output_type="tool",
+    call_type="tool call of a constructed AIMessage",
+    output_type="constructed ToolMessage",
     join=Join.TOOL_CALL_ID,
     also_answered_by=("LangChain tool", "LangChain tool in data"),
 )
@@ -248,12 +248,8 @@ LANGCHAIN_SERVER_TOOL = Family(
     by_server=True,
 )
 
-LANGCHAIN_FAMILIES = (
-    LANGCHAIN_TOOL,
-    LANGCHAIN_TOOL_IN_DATA,
-    LANGCHAIN_TOOL_CONSTRUCTED,
-    LANGCHAIN_SERVER_TOOL,
-)
+LANGCHAIN_SHAPES = (LANGCHAIN_TOOL, LANGCHAIN_TOOL_IN_DATA, LANGCHAIN_TOOL_CONSTRUCTED)
+LANGCHAIN_FAMILIES = (*LANGCHAIN_SHAPES, LANGCHAIN_SERVER_TOOL)
 
 ALL_FAMILIES = (
     *RESPONSES_FAMILIES,

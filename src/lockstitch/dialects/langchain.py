@@ -204,10 +204,8 @@ class LangChain(OwnItems):
         found = _slots(body, kind)
         taken = [_piece(body, found[slot], family) for slot in sorted(slots)]
         left = _without_slots(body, found, slots)
-        if not left.get("content") and not any(left.get(field) for field in _CALL_FIELDS):
-            if not _raw_calls(left):
-                return None, taken
-        return _with_body(wire, left), taken
+        made = any(left.get(field) for field in _CALL_FIELDS) or _raw_calls(left)
+        return (_with_body(wire, left) if made or left.get("content") else None), taken
 
     def beside(self, family: Family, after: Any) -> bool:
         return family.by_server  # the server's results are blocks of the model's own message
@@ -221,15 +219,15 @@ class LangChain(OwnItems):
         if _opened(output)[0] is _TOOL:
             family = _SERVER_CALL_BLOCKS[call.entry["type"]]
             output = _result_block(_plain_block(output), family, text_of(call.entry.get("name")))
-        blocks, at = body["content"], call.index + 1
+        blocks, at = body["content"], call.at + 1
         return _with_body(wire, {**body, "content": [*blocks[:at], output, *blocks[at:]]})
 
     def retype(self, wire: Wire, slot: int, family: Family, name: str | None = None) -> Wire:
         kind, body, shape = _opened(wire)
         if kind is not _TOOL:
             found = _slots(body, kind)[slot]
-            block = _result_block(body["content"][found.index], family, name)
-            return _with_block(wire, body, found.index, block)
+            block = _result_block(body["content"][found.at], family, name)
+            return _with_block(wire, body, found.at, block)
         if family not in _BY_SERVER:
             return wire  # a message in another shape answers as well
         made = _result_block(_plain_block(wire), family, name)
@@ -248,14 +246,14 @@ class LangChain(OwnItems):
         if kind is _TOOL:
             return _with_body(wire, {**body, "content": said.text, "status": status})
         found = _slots(body, kind)[slot]
-        block = body["content"][found.index]
+        block = body["content"][found.at]
         if block.get("type") == "server_tool_result":
             made = {**block, "output": said.text, "status": status}
         else:
             made = {**without(block, "is_error"), "content": said.text}
             if not said.well:
                 made["is_error"] = True
-        return _with_block(wire, body, found.index, made)
+        return _with_block(wire, body, found.at, made)
 
     def strip_id(self, wire: Wire, slot: int, nth: int = 2) -> Wire:
         return wire  # nothing is joined by the id of a message, and copies of it are accepted
@@ -401,7 +399,7 @@ class _Slot(NamedTuple):
 
     field: str
     """`tool_calls`, `invalid_tool_calls`, `additional_kwargs` or `content`."""
-    index: int
+    at: int
     entry: Any
     key: str | None
 
@@ -664,7 +662,7 @@ _BY_ID: Final = {"": "id"}
 def _without_slots(body: Mapping[str, Any], found: list[_Slot], slots: set[int]) -> Wire:
     """The fields of a message without these slots, and without what repeats them."""
     left = dict(body)
-    gone = {(found[n].field, found[n].index) for n in slots}
+    gone = {(found[n].field, found[n].at) for n in slots}
     for field in _CALL_FIELDS:
         calls = body.get(field)
         if isinstance(calls, list) and any((field, n) in gone for n in range(len(calls))):
@@ -715,14 +713,14 @@ def _rekeyed(body: Mapping[str, Any], found: list[_Slot], slot: int, old: str, n
     where = found[slot]
     if where.field in _CALL_FIELDS:
         calls = list(body[where.field])
-        calls[where.index] = {**calls[where.index], "id": new}
+        calls[where.at] = {**calls[where.at], "id": new}
         made[where.field] = calls
     content = body.get("content")
     if isinstance(content, list):
         owners = _owners(content, found, _CALL_BLOCKS)
         blocks = [
             _with_key(block, new)
-            if owners[n] == slot or (where.field == "content" and where.index == n)
+            if owners[n] == slot or (where.field == "content" and where.at == n)
             else block
             for n, block in enumerate(content)
         ]

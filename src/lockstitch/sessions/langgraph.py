@@ -531,7 +531,7 @@ class _Recovering:
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
     ) -> Wire:
-        if said.outcome is Outcome.FINISHED and key in self._pending:
+        if said.outcome is Outcome.FINISHED and key is not None and key in self._pending:
             return self._pending[key].wire
         return self._dialect.output(family, key, said, name)
 

@@ -18,6 +18,7 @@ class Join(Enum):
     APPROVAL = "id = approval_request_id"
     TOOL_CALL_ID = "tool_calls[].id = tool_call_id"
     TOOL_USE_ID = "id = tool_use_id"
+    PI_CALL_ID = "id = toolCallId"
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -141,6 +142,13 @@ MCP_TOOL_USE = Family(
     by_server=True,
 )
 
+PI_TOOL = Family(
+    name="pi tool",
+    call_type="toolCall",
+    output_type="toolResult",
+    join=Join.PI_CALL_ID,
+)
+
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
-ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE)
+ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE, PI_TOOL)

@@ -98,11 +98,38 @@ def anthropic_messages(draw):
     return {"role": role, "content": content}
 
 
+@st.composite
+def pi_messages(draw):
+    kind = draw(st.integers(0, 6))
+    if kind <= 2:
+        parts = [{"type": "text", "text": "hm"}, {"type": "thinking", "thinking": "hm"}]
+        parts = draw(st.lists(st.sampled_from(parts), max_size=2))
+        for key in draw(st.lists(keys, max_size=3)):
+            parts.append({"type": "toolCall", "id": key, "name": "t", "arguments": {}})
+        stop = draw(st.sampled_from(["stop", "toolUse", "toolUse", "length", "aborted", "error"]))
+        return {"role": "assistant", "content": parts, "stopReason": stop, "timestamp": 1}
+    if kind <= 4:
+        content = draw(st.sampled_from(["ok", "No result provided", "it was 21 degrees", ""]))
+        return {
+            "role": "toolResult",
+            "toolCallId": draw(keys),
+            "toolName": "t",
+            "content": [{"type": "text", "text": content}],
+            "isError": draw(st.booleans()),
+        }
+    if kind == 5:
+        role = draw(st.sampled_from(["custom", "bashExecution", "branchSummary"]))
+        hidden = draw(st.booleans())
+        return {"role": role, "customType": "x", "content": "hm", "excludeFromContext": hidden}
+    return {"role": "user", "content": "hm", "timestamp": 2}
+
+
 HISTORIES = {
     "responses": st.lists(responses_items(), max_size=14),
     "realtime": st.lists(responses_items(), max_size=14),
     "chat": st.lists(chat_messages(), max_size=10),
     "messages": st.lists(anthropic_messages(), max_size=8),
+    "pi": st.lists(pi_messages(), max_size=10),
 }
 
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(

@@ -182,7 +182,7 @@ def _call(part: dict[str, Any], slot: int) -> Item:
     name = part.get("name")
     if type(name) is not str:
         name = None
-    if len(part) > 4 and is_cut_off(part):  # noqa: PLR2004 (type, id, name and arguments)
+    if len(part) > 4 and is_cut_off(part):  # more than a type, an id, a name and arguments
         return Item(_CALL, _TOOL, key, None, None, name, slot, partial=True, arguments=said)
     return Item(_CALL, _TOOL, key, None, None, name, slot, arguments=said)
 

@@ -41,7 +41,7 @@ _SILENT: Final = frozenset(
 
 
 class PiSession:
-    """The format of `~/.pi/agent/sessions/*/*.jsonl` and `~/.openclaw/agents/*/sessions/*.jsonl`."""
+    """The format of `~/.pi/agent/sessions/*/*.jsonl`, which OpenClaw writes too."""
 
     name = "pi"
 

@@ -13,7 +13,7 @@ from lockstitch.core.facts import (
 )
 from lockstitch.ledgers import Ledger, item_added, item_completed, request_prepared
 
-DIALECTS = ("responses", "realtime", "chat", "messages")
+DIALECTS = ("responses", "realtime", "chat", "messages", "pi")
 
 
 class Words:

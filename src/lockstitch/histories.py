@@ -90,9 +90,14 @@ def mend(
     mended.edits = []
     mended.removed = []
 
+    def findings(now: _Round) -> list[Finding]:
+        examination = examine(chosen, now.history, evidence=evidence)
+        if now is start:  # a repair makes nothing unreadable, but may leave foreign items alone
+            _understood(examination)
+        return examination.finish(anchored=anchored)
+
     def step(now: _Round) -> _Round | None:
-        examination = _understood(examine(chosen, now.history, evidence=evidence))
-        edits = mending.plan(examination.finish(anchored=anchored), policy, evidence=evidence)
+        edits = mending.plan(findings(now), policy, evidence=evidence)
         if not edits:
             return None
         history, origins, removed = rewrite_all(chosen, now.history, edits)
@@ -104,7 +109,7 @@ def mend(
         ]
         return _Round(history, kept)
 
-    done = mending.in_rounds(start, step)
+    done = mending.in_rounds(start, step, findings)
     mended += done.current
     if sdk is not None:
         mended[:] = [sdk.load(one) if isinstance(one, dict) else one for one in mended]

@@ -82,7 +82,7 @@ class Pi(OwnItems):
         if not isinstance(role, str):
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
         if role == "bashExecution" and wire.get("excludeFromContext"):
-            return ()  # the user's own command, which the model is not told of
+            return (_OTHER_ITEM,)  # the user's own command, which the model is not told of
         return (marked(_INPUT_ITEM, signs.sign_in_text(wire, _FIELDS)),)
 
     def may_begin(self, items: Sequence[Item]) -> bool:
@@ -154,7 +154,7 @@ def _said(wire: Mapping[str, Any]) -> Sequence[Item]:
         return (marked(_MODEL_ITEM, signs.sign_beside(wire, _FIELDS)),)
     stop = wire.get("stopReason")
     if type(stop) is str and stop in _SKIPPED:
-        return (_MODEL_ITEM, *_cut_off(parts))
+        return _cut_off(parts) or (_MODEL_ITEM,)
     calls = []
     sign = None
     for slot, part in enumerate(parts):
@@ -167,9 +167,11 @@ def _said(wire: Mapping[str, Any]) -> Sequence[Item]:
             sign = sign or signs.sign_within(part)
     if sign is None and not calls:
         sign = signs.sign_beside(wire, _FIELDS)
+    if not calls:
+        return (marked(_MODEL_ITEM, sign),)
     if sign is not None:
-        return (marked(_MODEL_ITEM, sign), *calls)
-    return calls or (_MODEL_ITEM,)
+        calls[0] = marked(calls[0], sign)
+    return calls
 
 
 def _call(part: dict[str, Any], slot: int) -> Item:

@@ -19,7 +19,9 @@ import pytest
 
 BINARY = os.environ.get("LOCKSTITCH_PI", "")
 
-needs_pi = pytest.mark.skipif(not BINARY, reason="runs the real pi: set LOCKSTITCH_PI to its binary")
+needs_pi = pytest.mark.skipif(
+    not BINARY, reason="runs the real pi: set LOCKSTITCH_PI to its binary"
+)
 
 APIS = ("openai-completions", "openai-responses", "anthropic-messages")
 

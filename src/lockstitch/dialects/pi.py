@@ -81,8 +81,6 @@ class Pi(OwnItems):
             return _said(wire)
         if not isinstance(role, str):
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
-        if role == "bashExecution" and wire.get("excludeFromContext"):
-            return (_OTHER_ITEM,)  # the user's own command, which the model is not told of
         return (marked(_INPUT_ITEM, signs.sign_in_text(wire, _FIELDS)),)
 
     def may_begin(self, items: Sequence[Item]) -> bool:

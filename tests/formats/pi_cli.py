@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.formats.sample import json_lines
+
 BINARY = os.environ.get("LOCKSTITCH_PI", "")
 
 needs_pi = pytest.mark.skipif(
@@ -67,6 +69,11 @@ class PiCli:
                 "compaction": {"enabled": False, "keepRecentTokens": 40},
             },
         )
+
+    def put(self, records: list[dict[str, Any]]) -> None:
+        """Make these entries the session. pi does not resume one whose folder is not there."""
+        header = {**records[0], "cwd": str(self.project)}
+        json_lines([header, *records[1:]], self.session)
 
     def run(self, prompt: str) -> Run:
         """The next turn of the session, to its end."""

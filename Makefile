@@ -11,8 +11,9 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --no-deps
 CHECK := missing=$$($(BIN)/pip check) || { echo "$$missing"; exit 1; }
 CODEX := .codex-cli/node_modules/.bin/codex
+CLIENTS := .npm-clients/node_modules/.bin
 
-.PHONY: run examples test test-codex test-install check format bench soak picture lock clean help
+.PHONY: run examples test test-codex test-clients test-install check format bench soak picture lock clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +34,10 @@ test: $(READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, 
 test-codex: $(READY) ## Test against the real Codex CLI (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
 	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
+
+test-clients: $(READY) ## Test against the real pi (downloads about 200 MB from npm, once)
+	@test -x $(CLIENTS)/pi || npm install --silent --no-fund --no-audit --prefix .npm-clients @mariozechner/pi-coding-agent@0.73.1
+	LOCKSTITCH_PI=$(CURDIR)/$(CLIENTS)/pi $(BIN)/pytest -n 2 tests/formats/test_pi_client.py
 
 test-install: $(READY) ## Build the package and install it with each extra into a new environment; LATEST=1 for unpinned dependencies
 	LOCKSTITCH_TEST_INSTALL=1 $(BIN)/pytest -n 2 tests/install
@@ -68,7 +73,7 @@ lock: ## Update the lock files to match pyproject.toml; UPGRADE=1 also upgrades 
 	rm -rf $(VENV)-lock
 
 clean: ## Remove everything that the other targets created
-	rm -rf $(VENV) .codex-cli .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .codex-cli .npm-clients .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The lock files list every package, so pip resolves nothing (--no-deps) and `pip check` reports what is missing.
 $(RUN_READY): requirements-run.lock pyproject.toml

@@ -159,6 +159,32 @@ def bedrock_messages(draw):
     return {"role": role, "content": draw(st.lists(block, min_size=1, max_size=3))}
 
 
+@st.composite
+def pi_messages(draw):
+    kind = draw(st.integers(0, 6))
+    if kind <= 2:
+        parts = [{"type": "text", "text": "hm"}, {"type": "thinking", "thinking": "hm"}]
+        parts = draw(st.lists(st.sampled_from(parts), max_size=2))
+        for key in draw(st.lists(keys, max_size=3)):
+            parts.append({"type": "toolCall", "id": key, "name": "t", "arguments": {}})
+        stop = draw(st.sampled_from(["stop", "toolUse", "toolUse", "length", "aborted", "error"]))
+        return {"role": "assistant", "content": parts, "stopReason": stop, "timestamp": 1}
+    if kind <= 4:
+        content = draw(st.sampled_from(["ok", "No result provided", "it was 21 degrees", ""]))
+        return {
+            "role": "toolResult",
+            "toolCallId": draw(keys),
+            "toolName": "t",
+            "content": [{"type": "text", "text": content}],
+            "isError": draw(st.booleans()),
+        }
+    if kind == 5:
+        role = draw(st.sampled_from(["custom", "bashExecution", "branchSummary"]))
+        hidden = draw(st.booleans())
+        return {"role": role, "customType": "x", "content": "hm", "excludeFromContext": hidden}
+    return {"role": "user", "content": "hm", "timestamp": 2}
+
+
 def _begun(items):
     """A history that begins with the user: one of foreign items alone is refused, not judged."""
     return [{"type": "message", "role": "user", "content": "hm"}, *items] if items else []
@@ -263,6 +289,7 @@ HISTORIES = {
     "gemini": st.lists(gemini_contents(), max_size=8),
     "bedrock": st.lists(bedrock_messages(), max_size=8),
     "langchain": st.lists(langchain_messages(), max_size=8),
+    "pi": st.lists(pi_messages(), max_size=10),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])

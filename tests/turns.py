@@ -13,7 +13,7 @@ from lockstitch.core.facts import (
 )
 from lockstitch.ledgers import Ledger, item_added, item_completed, request_prepared
 
-DIALECTS = ("responses", "realtime", "chat", "messages")
+DIALECTS = ("responses", "realtime", "chat", "messages", "pi")
 
 
 class Words:
@@ -32,7 +32,7 @@ class Words:
         if self.dialect in ("responses", "realtime"):
             part = {"type": "output_text", "text": text}
             return {"type": "message", "role": "assistant", "content": [part]}
-        if self.dialect == "messages":
+        if self.dialect in ("messages", "pi"):
             return {"role": "assistant", "content": [{"type": "text", "text": text}]}
         return {"role": "assistant", "content": text}
 
@@ -45,6 +45,9 @@ class Words:
         if self.dialect == "messages":
             made = [{"type": "tool_use", "id": key, "name": "t", "input": {}} for key in keys]
             return [{"role": "assistant", "content": made}]
+        if self.dialect == "pi":
+            made = [{"type": "toolCall", "id": key, "name": "t", "arguments": {}} for key in keys]
+            return [{"role": "assistant", "content": made}]
         return [call(key) for key in keys]
 
     def output(self, key, text="ok"):
@@ -53,6 +56,10 @@ class Words:
         if self.dialect == "messages":
             result = {"type": "tool_result", "tool_use_id": key, "content": text}
             return {"role": "user", "content": [result]}
+        if self.dialect == "pi":
+            content = [{"type": "text", "text": text}]
+            made = {"role": "toolResult", "toolCallId": key, "toolName": "t"}
+            return {**made, "content": content, "isError": False}
         return output(key, text)
 
 

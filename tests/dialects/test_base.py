@@ -26,6 +26,7 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "messages": Order.NEXT_TURN,
         "gemini": Order.NEXT_TURN,
         "bedrock": Order.NEXT_TURN,
+        "pi": Order.NEXT,
     }
 
 

@@ -12,6 +12,7 @@ from tests.formats import (
     langchain,
     langgraph,
     openai_and_anthropic,
+    pi,
     pydantic_ai,
     session_files,
 )
@@ -26,4 +27,5 @@ SAMPLES: tuple[Sample, ...] = (
     *bedrock.SAMPLES,
     *langchain.SAMPLES,
     *langgraph.SAMPLES,
+    *pi.SAMPLES,
 )

@@ -99,6 +99,7 @@ DIALECTS: Final = (
     "bedrock",
     "pydantic-ai",
     "langchain",
+    "pi",
 )
 DIALECT: Final = option(
     "--dialect",

@@ -22,6 +22,7 @@ class Join(Enum):
     ID_OR_NAME = "id = id, or name = name where one has no id"
     BEDROCK_ID = "toolUseId = toolUseId"
     ID = "id = id"
+    PI_CALL_ID = "id = toolCallId"
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -161,6 +162,12 @@ PYDANTIC_AI_NATIVE_TOOL = Family(
     join=Join.SAME_TOOL_CALL_ID,
     by_server=True,
 )
+PI_TOOL = Family(
+    name="pi tool",
+    call_type="toolCall",
+    output_type="toolResult",
+    join=Join.PI_CALL_ID,
+)
 
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
@@ -262,4 +269,5 @@ ALL_FAMILIES = (
     *GEMINI_FAMILIES,
     *BEDROCK_FAMILIES,
     *LANGCHAIN_FAMILIES,
+    PI_TOOL,
 )

@@ -93,6 +93,10 @@ def denies_running(text: str) -> bool:
     return _DENIAL.match(text) is not None
 
 
+_STAND_INS = (MARK, "[openclaw] missing tool result in session history")
+"""How outputs begin that a repair wrote: ours, and those of clients that repair on their own."""
+
+
 def stands_in(text: str) -> bool:
-    """Does this output only stand in for one: ours, or a client's word that nothing ran?"""
-    return text.startswith(MARK) or denies_running(text)
+    """Does this output only stand in for one: a repair's, or a client's word that nothing ran?"""
+    return text.startswith(_STAND_INS) or denies_running(text)

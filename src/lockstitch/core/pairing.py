@@ -198,11 +198,16 @@ class Pairing(Struct, eq=False):
         by_name = family.by_name and key == item.name
         if family.by_name and self._open:
             self._pass_over(key if item.alias is None else item.alias, group)
-        if key not in self._open:
+        waiting = self._open.get(key)
+        if waiting is None:
+            self._open[key] = call
+        elif self._adjacent and waiting.item.partial and waiting.item.alias is None:
+            # Nobody answers a call that was cut off once its id is used for another.
+            self._found(rules.INCOMPLETE_CALL, waiting.place, waiting)
             self._open[key] = call
         else:
             if key != KEYLESS and not by_name:
-                call.first = self._open[key]
+                call.first = waiting
                 self._reused.append(call)
             self._wait(key, call)
         if self._orphans and not by_name:
@@ -309,7 +314,7 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
-        if note is not None and _may_be_incomplete(call.item):
+        if (note is not None or call.item.lone) and _may_be_incomplete(call.item):
             self._stood_in_for_incomplete(call, note)
         if self._denied:
             self._denied.pop(key, None)  # what is told of this id from now on is told of this call
@@ -321,10 +326,12 @@ class Pairing(Struct, eq=False):
                 self._denied[key] = (call, Place(at, item.slot), note)
         return finding
 
-    def _stood_in_for_incomplete(self, call: OpenCall, note: str) -> None:
+    def _stood_in_for_incomplete(self, call: OpenCall, note: str | None) -> None:
         """A call that was cut off cannot have run. An output that somebody made up for it goes
-        with it; a real one shows that the call was taken as it is."""
-        if stands_in(note) and call.item.incomplete:
+        with it; a real one shows that the call was taken as it is. Of a call that is in a message
+        which is never sent (`lone`), no output is real."""
+        made_up = call.item.lone or (note is not None and stands_in(note))
+        if made_up and call.item.incomplete:
             self._found(rules.INCOMPLETE_CALL, call.place, call, answer=call.answer)
 
     def _adjacency(self, call: OpenCall, item: Item, at: int) -> Finding | None:
@@ -509,6 +516,9 @@ class Pairing(Struct, eq=False):
             self._found(
                 rules.WRONG_FAMILY, place, call, other=call.place, detail=_output_type(wrong)
             )
+            return
+        if item.lone and item.partial:
+            self._found(rules.INCOMPLETE_CALL, call.place, call)
             return
         if item.lone or (family.by_server and self._last_input < call.at):
             return

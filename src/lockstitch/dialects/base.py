@@ -62,6 +62,11 @@ class Dialect(Protocol):
         """A synthetic output: an item, a message or a block."""
         ...
 
+    def timed(self, output: Wire, neighbour: Wire) -> Wire:
+        """A synthetic output with the time of the wire item that it follows, where a dialect has
+        times in its wire items."""
+        ...
+
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         """What is left of a wire item without these slots, and what was in them."""
         ...
@@ -120,6 +125,9 @@ class OwnItems(_Roles):
     def may_begin(self, items: Sequence[Item]) -> bool:
         return True
 
+    def timed(self, output: Wire, neighbour: Wire) -> Wire:
+        return output
+
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         return None, [wire]
 
@@ -151,6 +159,9 @@ class PartsOfMessages(_Roles):
     def may_begin(self, items: Sequence[Item]) -> bool:
         # A conversation begins with its user, who answers nothing before it.
         return all(item.part is Part.INPUT for item in items)
+
+    def timed(self, output: Wire, neighbour: Wire) -> Wire:
+        return output
 
     def take(self, wire: Wire, slots: set[int]) -> tuple[Wire | None, list[Wire]]:
         parts = wire[self.parts]

@@ -16,6 +16,7 @@ from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.gemini import Gemini
 from lockstitch.dialects.langchain import LangChain
 from lockstitch.dialects.messages import Messages
+from lockstitch.dialects.pi import Pi
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.dialects.realtime import Realtime
 from lockstitch.dialects.responses import Responses
@@ -29,10 +30,12 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "bedrock": Bedrock(),
     "pydantic-ai": PydanticAI(),
     "langchain": LangChain(),
+    "pi": Pi(),
 }
 
 _ASKED: Final = (
     "realtime",
+    "pi",
     "pydantic-ai",
     "langchain",
     "gemini",

@@ -96,10 +96,12 @@ class Rewriter:
             left = dialect.put_into(holder, outputs)
         if left is None and at == self._stays:
             left = dialect.emptied(wire)
-        return Rewritten(left, self._made(self._arrivals, at), self._made(self._ahead, at))
+        return Rewritten(left, self._made(self._arrivals, at, wire), self._made(self._ahead, at))
 
-    def _made(self, waiting: dict[int, list[Settle | Move]], at: int) -> list[Wire]:
-        outputs = [self._arrival(edit) for edit in _real_first(waiting.get(at, ()))]
+    def _made(
+        self, waiting: dict[int, list[Settle | Move]], at: int, neighbour: Wire | None = None
+    ) -> list[Wire]:
+        outputs = [self._arrival(edit, neighbour) for edit in _real_first(waiting.get(at, ()))]
         return self._dialect.put(outputs) if outputs else []
 
     def _changed(self, at: int, wire: Wire) -> Wire:
@@ -118,9 +120,11 @@ class Rewriter:
                     wire = dialect.strip_id(wire, edit.place.slot, edit.nth)
         return wire
 
-    def _arrival(self, edit: Settle | Move) -> Wire:
+    def _arrival(self, edit: Settle | Move, neighbour: Wire | None = None) -> Wire:
         if isinstance(edit, Settle):
-            return self._dialect.output(edit.family, edit.key, edit.settlement, edit.reason.name)
+            said, name = edit.settlement, edit.reason.name
+            output = self._dialect.output(edit.family, edit.key, said, name)
+            return output if neighbour is None else self._dialect.timed(output, neighbour)
         return self._carried[edit.place]
 
 

@@ -17,6 +17,7 @@ from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
 from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
 from lockstitch.sessions.model import Format
+from lockstitch.sessions.pi import PiSession
 from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
 
@@ -29,9 +30,8 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LangGraph "
-    "databases, LiveKit chat contexts, and "
-    "JSON or JSONL of items, messages or request bodies"
+    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, Agents SDK databases, "
+    "LangGraph databases, LiveKit chat contexts, and JSON or JSONL of items, messages or request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -143,6 +143,8 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             kind = text_of(record.get("type"))
             if isinstance(record.get("payload"), dict) and kind in RECORD_TYPES:
                 return CodexRollout()
+            if _is_pi(record):
+                return PiSession()
             if _is_claude(record):
                 return ClaudeTranscript()
             if list_path(record) is not None:
@@ -158,6 +160,13 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             "Name a session file.",
         )
     return None
+
+
+def _is_pi(record: dict[str, Any]) -> bool:
+    kind, own = text_of(record.get("type")), text_of(record.get("id"))
+    if kind == "session":
+        return own is not None and not record.keys().isdisjoint(("cwd", "version"))
+    return kind is not None and own is not None and "parentId" in record
 
 
 def _is_claude(record: dict[str, Any]) -> bool:

@@ -141,6 +141,20 @@ MCP_TOOL_USE = Family(
     by_server=True,
 )
 
+OPENCODE_TOOL = Family(
+    name="opencode tool",
+    call_type="tool",
+    output_type="tool",
+    inline=True,
+)
+
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
-ALL_FAMILIES = (*RESPONSES_FAMILIES, CHAT_TOOL, TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE)
+ALL_FAMILIES = (
+    *RESPONSES_FAMILIES,
+    CHAT_TOOL,
+    TOOL_USE,
+    SERVER_TOOL_USE,
+    MCP_TOOL_USE,
+    OPENCODE_TOOL,
+)

@@ -67,6 +67,8 @@ class Pairing(Struct, eq=False):
     """The call that the next output with this key answers."""
     _queued: dict[str, Queue] = {}
     """Further calls under the same key, in order."""
+    _passed: list[OpenCall] = []
+    """Calls whose output could only have been in their own wire item, and was not there."""
     _orphans: dict[str, list[tuple[Item, Place]]] = {}
     _denied: dict[str, tuple[OpenCall, Place, str]] = {}
     _reused: list[OpenCall] = []
@@ -92,10 +94,10 @@ class Pairing(Struct, eq=False):
 
     def open_calls(self) -> list[OpenCall]:
         """The calls that have no output so far, in the order they were made."""
-        if not self._open:
+        if not self._open and not self._passed:
             return []
         queued = [call for queue in self._queued.values() for call in queue.calls()]
-        calls = [*self._open.values(), *queued]
+        calls = [*self._open.values(), *queued, *self._passed]
         by_place = {(call.at, call.item.slot): call for call in calls}  # an alias names it twice
         return [by_place[place] for place in sorted(by_place)]
 
@@ -193,6 +195,8 @@ class Pairing(Struct, eq=False):
             if before is not None:
                 self._same_id.append((call, before))
         key = item.key if item.key is not None else KEYLESS
+        if key in self._open:
+            self._pass_by(key, at)
         if key not in self._open:
             self._open[key] = call
         else:
@@ -211,6 +215,16 @@ class Pairing(Struct, eq=False):
                 self._open[item.alias] = call
             else:
                 self._wait(item.alias, call)
+
+    def _pass_by(self, key: str, at: int) -> None:
+        """A call that holds its own output never gets it from a later wire item: from ``at`` on,
+        its key means another call."""
+        first = self._open[key]
+        if first.item.family is not None and first.item.family.inline and first.at != at:
+            self._passed.append(self._open.pop(key))
+            queue = self._queued.pop(key, None)
+            if queue is not None:
+                self._passed += queue.calls()
 
     def _wait(self, key: str, call: OpenCall) -> None:
         queue = self._queued.get(key)
@@ -411,6 +425,7 @@ class Pairing(Struct, eq=False):
         """Everything that is wrong, in order of place. ``anchored``: a delta behind an anchor."""
         if not (
             self._open
+            or self._passed
             or self._findings
             or self._orphans
             or self._dangling

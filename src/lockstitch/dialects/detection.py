@@ -13,6 +13,7 @@ from lockstitch.core.errors import UnknownDialect
 from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.messages import Messages
+from lockstitch.dialects.opencode import Opencode
 from lockstitch.dialects.realtime import Realtime
 from lockstitch.dialects.responses import Responses
 
@@ -21,9 +22,10 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "chat": Chat(),
     "messages": Messages(),
     "realtime": Realtime(),
+    "opencode": Opencode(),
 }
 
-_ASKED: Final = ("realtime", "chat", "messages", "responses")
+_ASKED: Final = ("opencode", "realtime", "chat", "messages", "responses")
 """Which dialect an item is of is asked in this order: what is more specific comes first."""
 
 _REALTIME: Final = DIALECTS["realtime"]

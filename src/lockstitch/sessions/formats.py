@@ -45,8 +45,9 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     if head.startswith(_SQLITE):
         # Only now: sqlite3 is slow to import, and most sessions are not databases.
         from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
+        from lockstitch.sessions.opencode import OpencodeDatabase, holds_opencode  # noqa: PLC0415
 
-        return AgentsDatabase(chosen)
+        return OpencodeDatabase() if holds_opencode(source) else AgentsDatabase(chosen)
     _refuse(head, source.name)
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"["):

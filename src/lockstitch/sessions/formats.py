@@ -15,6 +15,13 @@ from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
 from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
 from lockstitch.sessions.model import Format
+from lockstitch.sessions.opencode_files import (
+    OpencodeExport,
+    OpencodeStoredFile,
+    holds_messages,
+    is_message,
+    stored_record,
+)
 from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
 
@@ -23,8 +30,8 @@ LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
-    "JSON or JSONL of items, messages or request bodies"
+    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, "
+    "opencode databases, exports and part files, and JSON or JSONL of items, messages or request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -33,6 +40,7 @@ _OTHER_ENCODINGS: Final = {
     b"\xfe\xff": "UTF-16",
     b"\x00\x00\xfe\xff": "UTF-32",
 }
+_OPENCODE_FIELD: Final = b'"sessionID"'
 _CLAUDE_TYPES: Final = frozenset(
     {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"}
 )
@@ -56,6 +64,10 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     if found is not None:
         return found
     if text.startswith(b"{"):
+        if _OPENCODE_FIELD in head:
+            if stored_record(source) is not None:
+                return OpencodeStoredFile()
+            return _document(source, chosen)
         return JsonDocument(chosen)
     raise NotASession(
         source.name,
@@ -80,6 +92,8 @@ def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
     looked = False
     for wire in islice(elements(source), LOOK_AT_LINES):
         looked = True
+        if is_message(wire):
+            return OpencodeExport()
         if isinstance(wire, dict) and ("role" in wire or isinstance(wire.get("type"), str)):
             return JsonDocument(dialect)
     if looked:
@@ -112,7 +126,7 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if list_path(record) is not None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
-                return JsonDocument(dialect) if document else RequestBodies(dialect)
+                return _document(source, dialect) if document else RequestBodies(dialect)
             if "role" in record or isinstance(record.get("type"), str):
                 return PlainLines(dialect)
     if records > 1:
@@ -122,6 +136,11 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             "Name a session file.",
         )
     return None
+
+
+def _document(source: Source, dialect: Dialect | None) -> Format:
+    """The format of a JSON document that is an object."""
+    return OpencodeExport() if holds_messages(source) else JsonDocument(dialect)
 
 
 def _is_claude(record: dict[str, Any]) -> bool:

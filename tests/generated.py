@@ -98,11 +98,41 @@ def anthropic_messages(draw):
     return {"role": role, "content": content}
 
 
+@st.composite
+def opencode_messages(draw):
+    status = st.sampled_from(["pending", "running", "completed", "error"])
+    part = st.one_of(
+        st.builds(
+            lambda key, status, text: {
+                "type": "tool",
+                "tool": "t",
+                "callID": key,
+                "state": {
+                    "status": status,
+                    "input": {},
+                    "output": text,
+                    "error": text,
+                    "time": {"start": 1},
+                },
+            },
+            keys,
+            status,
+            texts,
+        ),
+        st.just({"type": "step-start"}),
+        st.just({"type": "text", "text": "hm"}),
+    )
+    if draw(st.booleans()):
+        return {"info": {"role": "user"}, "parts": [{"type": "text", "text": "hm"}]}
+    return {"info": {"role": "assistant"}, "parts": draw(st.lists(part, max_size=4))}
+
+
 HISTORIES = {
     "responses": st.lists(responses_items(), max_size=14),
     "realtime": st.lists(responses_items(), max_size=14),
     "chat": st.lists(chat_messages(), max_size=10),
     "messages": st.lists(anthropic_messages(), max_size=8),
+    "opencode": st.lists(opencode_messages(), max_size=8),
 }
 
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(

@@ -31,11 +31,23 @@ _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
 
-_TEXTS: Final = frozenset({"text", "reasoning"})
-_STEPS: Final = frozenset({"step-start", "step-finish", "patch", "snapshot"})
-_PLAIN_PARTS: Final = (
-    _TEXTS | _STEPS | {"file", "agent", "subtask", "compaction", "retry"}
-)  # no call is in any of them
+_FIELDS: Final = len(("info", "parts"))
+_PLAIN_PARTS: Final = frozenset(
+    {
+        "text",
+        "reasoning",
+        "file",
+        "step-start",
+        "step-finish",
+        "patch",
+        "snapshot",
+        "agent",
+        "subtask",
+        "compaction",
+        "retry",
+    }
+)
+"""Types of parts that hold no call."""
 
 _ABORTED: Final = "MessageAbortedError"
 PARTIAL_OUTPUT: Final = "\nOutput on record up to then:\n"
@@ -56,11 +68,13 @@ class Opencode(PartsOfMessages):
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         info = wire.get("info")
         parts = wire.get("parts")
-        if type(info) is not dict or type(parts) is not list:
+        if type(parts) is not list:
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
-        plain = _INPUT_ITEM if info.get("role") == "user" else _MODEL_ITEM
-        if "error" in info and _is_left_out(info["error"]):
-            return (plain,)
+        plain = _OTHER_ITEM
+        if type(info) is dict:
+            plain = _INPUT_ITEM if info.get("role") == "user" else _MODEL_ITEM
+            if "error" in info and _is_left_out(info["error"]):
+                return (plain,)
         items: list[Item] = []
         results: list[Item] = []
         for slot, part in enumerate(parts):
@@ -74,17 +88,18 @@ class Opencode(PartsOfMessages):
                 # Sent as: the calls of one step, then their results.
                 items += results
                 results = []
-            plain_part = type(kind) is str and kind in _PLAIN_PARTS
-            sign = signs.sign_of(part) if plain_part else signs.sign_within(part)
-            if sign is not None:
-                items.append(unread(sign, slot))
-        if len(wire) > 2:
-            sign = next((s for n in wire if n not in ("info", "parts") if (s := signs.sign_within(wire[n]))), None)
+            if "callID" in part or "state" in part:
+                items.append(unread("it has a call id or a state", slot))
+            elif type(kind) is not str or kind not in _PLAIN_PARTS:
+                sign = signs.sign_within(part)
+                if sign is not None:
+                    items.append(unread(sign, slot))
+        if len(wire) > _FIELDS:
+            rest = {name: wire[name] for name in wire if name not in ("info", "parts")}
+            sign = signs.sign_within(rest)
             if sign is not None:
                 items.append(unread(sign))
-        if not items and not results:
-            return (plain,)
-        if plain is _INPUT_ITEM:
+        if plain is _INPUT_ITEM or not (items or results):
             items.insert(0, plain)
         return items + results if results else items
 

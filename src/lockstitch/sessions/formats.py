@@ -20,6 +20,7 @@ from lockstitch.sessions.opencode_files import (
     OpencodeStoredFile,
     holds_messages,
     is_message,
+    is_stored,
     stored_record,
 )
 from lockstitch.sessions.plain_lines import PlainLines
@@ -127,6 +128,8 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
                 return _document(source, dialect) if document else RequestBodies(dialect)
+            if is_stored(record) and not number and not any(rest.strip() for rest in reader):
+                return OpencodeStoredFile()
             if "role" in record or isinstance(record.get("type"), str):
                 return PlainLines(dialect)
     if records > 1:

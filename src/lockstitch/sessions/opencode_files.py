@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
+from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.dialects.base import Wire, as_json
 from lockstitch.dialects.detection import by_name
@@ -100,10 +101,14 @@ def stored_record(source: Source) -> Wire | None:
         record = decoded(data)
     except (ValueError, RecursionError):
         return None
+    return record if is_stored(record) else None
+
+
+def is_stored(record: object) -> bool:
+    """Is this a message or a part as the older storage has it?"""
     if not isinstance(record, dict) or not isinstance(record.get("sessionID"), str):
-        return None
-    kind = "type" if "messageID" in record else "role"
-    return record if isinstance(record.get(kind), str) else None
+        return False
+    return isinstance(record.get("type" if "messageID" in record else "role"), str)
 
 
 class OpencodeStoredFile:
@@ -113,12 +118,7 @@ class OpencodeStoredFile:
 
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         conversation = examined(examine(_DIALECT, _history(source)))
-        return Scan(
-            format=self.name,
-            conversations=[conversation],
-            records=1,
-            word="part",
-        )
+        return _StoredScan(format=self.name, conversations=[conversation], records=1, word="part")
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         edits = mending.plan(scan.conversations[0].findings, policy)
@@ -137,6 +137,13 @@ class OpencodeStoredFile:
         log.touched(0, [before], [after])
         out.write(after)
         return log.all()
+
+
+class _StoredScan(Scan):
+    """One reading of a file that holds one part."""
+
+    def where(self, place: Place) -> str:
+        return "the part"
 
 
 def _history(source: Source) -> list[Any]:

@@ -109,6 +109,7 @@ def opencode_messages(draw):
                 "callID": key,
                 "state": {
                     "status": status,
+                    "raw": "{}",
                     "input": {},
                     "output": text,
                     "error": text,

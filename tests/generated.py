@@ -280,6 +280,36 @@ def _langchain_ai(draw):
     }
 
 
+@st.composite
+def opencode_messages(draw):
+    status = st.sampled_from(["pending", "running", "completed", "error"])
+    part = st.one_of(
+        st.builds(
+            lambda key, status, text: {
+                "type": "tool",
+                "tool": "t",
+                "callID": key,
+                "state": {
+                    "status": status,
+                    "raw": "{}",
+                    "input": {},
+                    "output": text,
+                    "error": text,
+                    "time": {"start": 1},
+                },
+            },
+            keys,
+            status,
+            texts,
+        ),
+        st.just({"type": "step-start"}),
+        st.just({"type": "text", "text": "hm"}),
+    )
+    if draw(st.booleans()):
+        return {"info": {"role": "user"}, "parts": [{"type": "text", "text": "hm"}]}
+    return {"info": {"role": "assistant"}, "parts": draw(st.lists(part, max_size=4))}
+
+
 HISTORIES = {
     "responses": st.lists(responses_items(), max_size=14).map(_begun),
     "realtime": st.lists(responses_items(families.REALTIME_FAMILIES), max_size=14).map(_begun),
@@ -290,6 +320,7 @@ HISTORIES = {
     "bedrock": st.lists(bedrock_messages(), max_size=8),
     "langchain": st.lists(langchain_messages(), max_size=8),
     "pi": st.lists(pi_messages(), max_size=10),
+    "opencode": st.lists(opencode_messages(), max_size=8),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])

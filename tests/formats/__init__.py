@@ -12,6 +12,7 @@ from tests.formats import (
     langchain,
     langgraph,
     openai_and_anthropic,
+    opencode,
     pi,
     pydantic_ai,
     session_files,
@@ -28,4 +29,5 @@ SAMPLES: tuple[Sample, ...] = (
     *langchain.SAMPLES,
     *langgraph.SAMPLES,
     *pi.SAMPLES,
+    *opencode.SAMPLES,
 )

@@ -100,6 +100,7 @@ DIALECTS: Final = (
     "pydantic-ai",
     "langchain",
     "pi",
+    "opencode",
 )
 DIALECT: Final = option(
     "--dialect",

@@ -168,6 +168,12 @@ PI_TOOL = Family(
     output_type="toolResult",
     join=Join.PI_CALL_ID,
 )
+OPENCODE_TOOL = Family(
+    name="opencode tool",
+    call_type="tool",
+    output_type="tool",
+    inline=True,
+)
 
 REALTIME_FAMILIES = (FUNCTION, MCP_APPROVAL)
 
@@ -270,4 +276,5 @@ ALL_FAMILIES = (
     *BEDROCK_FAMILIES,
     *LANGCHAIN_FAMILIES,
     PI_TOOL,
+    OPENCODE_TOOL,
 )

@@ -70,7 +70,7 @@ class Pairing(Struct, eq=False):
     _orphans: dict[str, list[tuple[Item, Place]]] = {}
     _denied: dict[str, tuple[OpenCall, Place, str]] = {}
     _passed: list[OpenCall] = []
-    """Open calls that only a name joins, and whose tool was called again in a later turn."""
+    """Open calls that no later output can answer: their key means another call by now."""
     _reused: list[OpenCall] = []
     _with_early: list[OpenCall] = []
     _same_id: list[tuple[OpenCall, int]] = []
@@ -184,7 +184,11 @@ class Pairing(Struct, eq=False):
         group = self._group
         if family.by_server or item.lone:
             group = Group()
-        elif group is None or group.sealed or (self.order is Order.NEXT and group.last_at != at):
+        elif (
+            group is None
+            or group.sealed
+            or (group.last_at != at and (self.order is Order.NEXT or family.inline))
+        ):
             group = self._group = Group()
         group.calls += 1
         group.last_at = at
@@ -199,11 +203,14 @@ class Pairing(Struct, eq=False):
         if family.by_name and self._open:
             self._pass_over(key if item.alias is None else item.alias, group)
         waiting = self._open.get(key)
+        if waiting is not None and family.inline and waiting.at != at:
+            waiting = self._pass_by(key)
         if waiting is None:
             self._open[key] = call
         elif self._adjacent and waiting.item.partial and waiting.item.alias is None:
             # Nobody answers a call that was cut off once its id is used for another.
             self._found(rules.INCOMPLETE_CALL, waiting.place, waiting)
+            self._open[key] = call
             self._open[key] = call
         else:
             if key != KEYLESS and not by_name:
@@ -223,6 +230,14 @@ class Pairing(Struct, eq=False):
                 self._open[item.alias] = call
             else:
                 self._wait(item.alias, call)
+
+    def _pass_by(self, key: str) -> None:
+        """A call that holds its own output never gets it from a later wire item: from now on, its
+        key means another call."""
+        self._passed.append(self._open.pop(key))
+        queue = self._queued.pop(key, None)
+        if queue is not None:
+            self._passed += queue.calls()
 
     def _wait(self, key: str, call: OpenCall) -> None:
         queue = self._queued.get(key)

@@ -16,6 +16,7 @@ from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.gemini import Gemini
 from lockstitch.dialects.langchain import LangChain
 from lockstitch.dialects.messages import Messages
+from lockstitch.dialects.opencode import Opencode
 from lockstitch.dialects.pi import Pi
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.dialects.realtime import Realtime
@@ -31,9 +32,11 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "pydantic-ai": PydanticAI(),
     "langchain": LangChain(),
     "pi": Pi(),
+    "opencode": Opencode(),
 }
 
 _ASKED: Final = (
+    "opencode",
     "realtime",
     "pi",
     "pydantic-ai",

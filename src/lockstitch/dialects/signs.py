@@ -106,7 +106,7 @@ def sign_of(part: Mapping[str, Any]) -> str | None:
         tag = part.get(name)
         if not isinstance(tag, str) or tag in _PLAIN_TAGS:
             continue
-        if _TOOL_TAG.search(tag) or (name == "role" and tag in _TOOL_ROLES):
+        if tag == "tool" or _TOOL_TAG.search(tag) or (name == "role" and tag in _TOOL_ROLES):
             return f"{name} `{tag}`"
     if not _ARGUMENTS.isdisjoint(part) and not _NAMES.isdisjoint(part):
         return "a name with arguments"

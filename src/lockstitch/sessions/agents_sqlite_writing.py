@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,23 @@ def write(source: Source, out: Sink, scan: RowScan, policy: Policy) -> list[Chan
     plans = [plan for plan in plans if plan.edits or plan.torn]
     if not plans:
         return []
+    return write_copy(source, out, lambda connection: _mend(connection, source.name, scan, plans))
+
+
+def write_copy(
+    source: Source, out: Sink, change: Callable[[sqlite3.Connection], list[Change]]
+) -> list[Change]:
+    """Write a copy of a database, as one file, after ``change`` has changed it in one transaction.
+    The copy passes SQLite's integrity check."""
     with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
         path = Path(folder, "mended.db")
         try:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
                 _copy(source, connection)
-                changes = _mend(connection, source.name, scan, plans)
+                connection.execute("BEGIN")
+                changes = change(connection)
+                connection.execute("COMMIT")
+                _check_integrity(connection, source.name)
         except sqlite3.Error as error:
             raise CannotWrite(
                 f"{source.name}: a mended copy could not be made: {error}. Nothing was changed."
@@ -57,28 +68,34 @@ def _copy(source: Source, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = OFF")  # ids move in two steps
 
 
-def _mend(
-    connection: sqlite3.Connection, name: str, scan: RowScan, plans: list[_Plan]
-) -> list[Change]:
-    connection.execute("BEGIN")
-    fates: defaultdict[Tables, list[Fate]] = defaultdict(list)
-    for tables in {plan.thread.tables for plan in plans}:
-        if tables.state(connection) != scan.states[tables.messages]:
-            raise CannotWrite(
-                f"{name}: it changed while it was being mended. Nothing was changed. "
-                "Stop the program that writes it, then try again."
-            )
-    for plan in plans:
-        fates[plan.thread.tables] += plan.decide(connection)
-    for tables, its_fates in fates.items():
-        Rows(connection, tables).carry_out(its_fates)
-    connection.execute("COMMIT")
+def changed_meanwhile(name: str) -> CannotWrite:
+    """The error for a database that somebody wrote to between reading and writing."""
+    return CannotWrite(
+        f"{name}: it changed while it was being mended. Nothing was changed. "
+        "Stop the program that writes it, then try again."
+    )
+
+
+def _check_integrity(connection: sqlite3.Connection, name: str) -> None:
     ((verdict,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if verdict != "ok":
         raise CannotWrite(
             f"{name}: the mended copy does not pass SQLite's integrity check: {verdict}. Nothing "
             "was changed. Recover the database first: sqlite3 FILE .recover | sqlite3 RECOVERED"
         )
+
+
+def _mend(
+    connection: sqlite3.Connection, name: str, scan: RowScan, plans: list[_Plan]
+) -> list[Change]:
+    fates: defaultdict[Tables, list[Fate]] = defaultdict(list)
+    for tables in {plan.thread.tables for plan in plans}:
+        if tables.state(connection) != scan.states[tables.messages]:
+            raise changed_meanwhile(name)
+    for plan in plans:
+        fates[plan.thread.tables] += plan.decide(connection)
+    for tables, its_fates in fates.items():
+        Rows(connection, tables).carry_out(its_fates)
     return [change for plan in plans for change in plan.changes(scan)]
 
 

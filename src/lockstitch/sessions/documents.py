@@ -3,8 +3,9 @@ LiveKit `ChatContext`. Read and written element by element (`splitting`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from lockstitch.core import mending, rules
 from lockstitch.core.findings import Finding
@@ -40,6 +41,10 @@ def is_anchored(field: str, body: Mapping[str, Any]) -> bool:
     return field == "input" and any(body.get(name) for name in ANCHORS)
 
 
+View: TypeAlias = Callable[[int, Wire], Wire | None]
+"""What counts of an element, given with its number: all of it, a part of it, or nothing."""
+
+
 class JsonDocument:
     """One JSON document, one conversation."""
 
@@ -51,7 +56,8 @@ class JsonDocument:
     def scan(self, source: Source, *, anchored: bool = False) -> Scan:
         dialect = _detect(source, self._dialect)
         start = Examination(dialect)
-        examination, (torn, anchor) = read_through(start, lambda one: _read(source, one))
+        read = partial(_read, source, self.view(source))
+        examination, (torn, anchor) = read_through(start, read)
         conversation = examined(examination, torn, anchored=anchored or anchor)
         named = {finding.place.at for finding in conversation.findings}
         return Scan(
@@ -63,6 +69,10 @@ class JsonDocument:
             facts=dialect,
         )
 
+    def view(self, source: Source) -> View:
+        """What counts of each element. A format in which not all of it does overrides this."""
+        return lambda _, wire: wire
+
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
         conversation = scan.conversations[0]
         edits = mending.plan(conversation.findings, policy)
@@ -72,12 +82,13 @@ class JsonDocument:
         log = ChangeLog(scan)
         log.expect(edits)
         writer = _Writer(out, Rewriter(scan.facts, edits, conversation.captured), broken, log)
-        for piece in _pieces(source):
+        for piece in pieces(source):
             writer.write(piece)
         return log.all()
 
 
-def _pieces(source: Source) -> Iterator[Piece]:
+def pieces(source: Source) -> Iterator[Piece]:
+    """A document in order; raises `NotASession` at its end if there was no list in it."""
     with source.open() as stream:
         splitter = Splitter(stream, source.name)
         yield from splitter.pieces()
@@ -91,7 +102,7 @@ def _pieces(source: Source) -> Iterator[Piece]:
 
 def elements(source: Source) -> Iterator[Any]:
     """The decoded elements of a document's list; None for what cannot be decoded."""
-    for piece in _pieces(source):
+    for piece in pieces(source):
         if isinstance(piece, Element):
             try:
                 yield decoded(piece.text)
@@ -105,13 +116,13 @@ def _detect(source: Source, otherwise: Dialect | None) -> Dialect:
     return detect(elements(source), otherwise)
 
 
-def _read(source: Source, examination: Examination) -> tuple[list[Finding], bool]:
+def _read(source: Source, view: View, examination: Examination) -> tuple[list[Finding], bool]:
     """The elements that are not objects; and whether the request continues what the provider
     has."""
     torn: list[Finding] = []
     list_field = ""
     anchors: dict[str, Any] = {}
-    for piece in _pieces(source):
+    for piece in pieces(source):
         if isinstance(piece, Field) and piece.name in ANCHORS:
             anchors[piece.name] = piece.value
         elif isinstance(piece, ListField):
@@ -122,7 +133,9 @@ def _read(source: Source, examination: Examination) -> tuple[list[Finding], bool
             continue
         wire = _decoded(piece)
         if isinstance(wire, dict):
-            examination.add(wire, piece.index)
+            counts = view(piece.index, wire)
+            if counts is not None:
+                examination.add(counts, piece.index)
             continue
         examination.expect_no_calls(wire, "not an object", piece.index)
         place, detail = Place(piece.index), "the element is not an object"
@@ -140,7 +153,7 @@ def _decoded(element: Element) -> Any:
 def _lines(source: Source, wanted: set[int]) -> dict[int, int]:
     return {
         piece.index: piece.line
-        for piece in _pieces(source)
+        for piece in pieces(source)
         if isinstance(piece, Element) and piece.index in wanted
     }
 

@@ -17,6 +17,14 @@ from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
 from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
 from lockstitch.sessions.model import Format
+from lockstitch.sessions.opencode_files import (
+    OpencodeExport,
+    OpencodeStoredFile,
+    holds_messages,
+    is_message,
+    is_stored,
+    stored_record,
+)
 from lockstitch.sessions.pi import PiSession
 from lockstitch.sessions.plain_lines import PlainLines
 from lockstitch.sessions.source import Source
@@ -30,8 +38,9 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, Agents SDK databases, "
-    "LangGraph databases, LiveKit chat contexts, and JSON or JSONL of items, messages or request bodies"
+    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, opencode databases, exports"
+    " and part files, Agents SDK databases, LangGraph databases, LiveKit chat contexts, and JSON or"
+    " JSONL of items, messages or request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -40,6 +49,7 @@ _OTHER_ENCODINGS: Final = {
     b"\xfe\xff": "UTF-16",
     b"\x00\x00\xfe\xff": "UTF-32",
 }
+_OPENCODE_FIELD: Final = b'"sessionID"'
 _CLAUDE_TYPES: Final = frozenset(
     {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation"}
 )
@@ -59,6 +69,10 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
     if found is not None:
         return found
     if text.startswith(b"{"):
+        if _OPENCODE_FIELD in head:
+            if stored_record(source) is not None:
+                return OpencodeStoredFile()
+            return _document(source, chosen)
         return JsonDocument(chosen)
     raise NotASession(
         source.name,
@@ -90,7 +104,10 @@ def _database(source: Source, dialect: Dialect | None) -> Format:
     from lockstitch.sessions.agents_sqlite import AgentsDatabase  # noqa: PLC0415
     from lockstitch.sessions.agents_sqlite_opening import opened  # noqa: PLC0415
     from lockstitch.sessions.langgraph import LangGraphDatabase, is_langgraph  # noqa: PLC0415
+    from lockstitch.sessions.opencode import OpencodeDatabase, holds_opencode  # noqa: PLC0415
 
+    if holds_opencode(source):
+        return OpencodeDatabase()
     with opened(source) as connection:
         langgraph = is_langgraph(connection)
     return LangGraphDatabase(dialect) if langgraph else AgentsDatabase(dialect)
@@ -112,6 +129,8 @@ def _list_of_items(source: Source, dialect: Dialect | None) -> Format:
     looked = False
     for wire in islice(elements(source), LOOK_AT_LINES):
         looked = True
+        if is_message(wire):
+            return OpencodeExport()
         if isinstance(wire, dict) and _looks_like_item(wire):
             return JsonDocument(dialect)
     if looked:
@@ -150,7 +169,9 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if list_path(record) is not None:
                 alone = not any(rest.strip() for rest in reader)
                 document = alone and not number and "body" not in record
-                return JsonDocument(dialect) if document else RequestBodies(dialect)
+                return _document(source, dialect) if document else RequestBodies(dialect)
+            if is_stored(record) and not number and not any(rest.strip() for rest in reader):
+                return OpencodeStoredFile()
             if _looks_like_item(record):
                 return PlainLines(dialect)
     if records > 1:
@@ -167,6 +188,11 @@ def _is_pi(record: dict[str, Any]) -> bool:
     if kind == "session":
         return own is not None and not record.keys().isdisjoint(("cwd", "version"))
     return kind is not None and own is not None and "parentId" in record
+
+
+def _document(source: Source, dialect: Dialect | None) -> Format:
+    """The format of a JSON document that is an object."""
+    return OpencodeExport() if holds_messages(source) else JsonDocument(dialect)
 
 
 def _is_claude(record: dict[str, Any]) -> bool:

@@ -168,9 +168,7 @@ class PydanticAI(PartsOfMessages):
         kept = {name: value for name, value in was.items() if name not in _OF_CONTENT}
         if was.get("part_kind") == _RETRY:
             kept["part_kind"] = _TOOL.output_type
-        return self.with_part(
-            wire, slot, {**kept, "content": said.text, "outcome": _outcome(said)}
-        )
+        return self.with_part(wire, slot, {**kept, "content": said.text, "outcome": _outcome(said)})
 
 
 _OF_CONTENT: Final = frozenset({"tool_kind", "retry", "content_file_digests"})

@@ -1,5 +1,5 @@
-"""Pydantic AI's message histories. The judge is Pydantic AI: it validates what a repair made, and its
-models send it to the strict emulator."""
+"""Pydantic AI's message histories. The judge is Pydantic AI: it validates what a repair made, and
+its models send it to the strict emulator."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.tools import ToolDefinition
 
 import lockstitch
 from lockstitch import Evidence, Outcome, Policy
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.pydantic_ai import PydanticAI
+from lockstitch.emulator import call as emulated_call
+from lockstitch.emulator import reasoning
 from lockstitch.testing import EmulatorThread
 from tests.formats.pydantic_ai import (
     CUT_OFF,
@@ -386,6 +390,32 @@ def test_a_call_that_was_cut_off_goes_with_the_thoughts_that_led_to_it():
     assert mended.removed == [history[1]["parts"][1]]
 
 
+@pytest.mark.parametrize("name", ["responses", "messages"])
+def test_no_provider_misses_what_its_reasoning_led_to(name):
+    tools = ModelRequestParameters(function_tools=[ToolDefinition(name="book")])
+    thinks = {"anthropic_thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 4000}
+    settings = thinks if name == "messages" else {}
+
+    async def play(emulator):
+        model = model_at(emulator, name)
+        start = ModelRequest([UserPromptPart("Book.", timestamp=NOW)])
+        made = await direct.model_request(
+            model, [start], model_request_parameters=tools, model_settings=settings
+        )
+        *thoughts, last = made.parts
+        assert any(isinstance(part, ThinkingPart) for part in thoughts)
+        broken = dataclasses.replace(
+            made, parts=[*thoughts, dataclasses.replace(last, args='{"flight": "S')]
+        )
+        mended = lockstitch.mend([start, broken, _asking()])
+        await direct.model_request(model, list(mended), model_settings=settings)
+
+    with EmulatorThread() as emulator:
+        emulator.say(reasoning("Hm."), emulated_call("book", {"a": 1}, call_id="call_1"))
+        asyncio.run(play(emulator))
+        assert emulator.violations() == {}
+
+
 def test_a_call_that_was_cut_off_leaves_what_else_was_said():
     history = [request(prompt()), response(thinking(), text(), call(args='{"flight": "S'))]
     mended = lockstitch.mend(history)
@@ -547,7 +577,8 @@ def test_a_result_made_as_an_object_has_the_time_of_its_response_and_no_clock():
 
 def test_an_object_with_another_id_keeps_all_else_it_holds():
     seats = Seats(4)
-    history = objects()[:1] + [
+    history = [
+        objects()[0],
         ModelResponse([ToolCallPart("book", {}, "call_1")] * 2, timestamp=NOW),
         ModelRequest([ToolReturnPart("book", seats, "call_1", timestamp=NOW)] * 2),
     ]

@@ -29,8 +29,8 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
-    "JSON or JSONL of items, messages or request bodies"
+    "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, "
+    "Pydantic AI histories, and JSON or JSONL of items, messages or request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"

@@ -100,7 +100,12 @@ def test_only_a_tool_search_is_ever_called_without_a_key():
 
 def test_the_server_answers_programs_and_its_own_tools():
     by_server = {f.name for f in families.ALL_FAMILIES if f.by_server}
-    assert by_server == {"program", "server tool use", "MCP tool use"}
+    assert by_server == {
+        "program",
+        "server tool use",
+        "MCP tool use",
+        "Pydantic AI native tool",
+    }
 
 
 def test_only_an_approval_asks_before_anything_is_done():

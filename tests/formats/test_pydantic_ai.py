@@ -38,6 +38,9 @@ from lockstitch.dialects.detection import detect
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.emulator import call as emulated_call
 from lockstitch.emulator import reasoning
+from lockstitch.sessions.files import check_file
+from lockstitch.sessions.files import mended as mended_file
+from lockstitch.sessions.source import Source
 from lockstitch.testing import EmulatorThread
 from tests.formats.pydantic_ai import (
     CUT_OFF,
@@ -62,6 +65,7 @@ from tests.formats.pydantic_ai import (
     text,
     thinking,
 )
+from tests.formats.sample import json_lines
 from tests.generated import HISTORIES, anything, examples
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -509,6 +513,38 @@ def test_trimming_begins_with_a_request_that_answers_nothing():
     history += [request(prompt("And?")), response(text())]
     assert lockstitch.trim(history, max_items=3) == history[4:]
     assert sent(lockstitch.trim(history, max_items=3), "messages") == set()
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+@broken
+def test_a_file_of_one_list_is_mended_and_pydantic_ai_loads_it(history, tmp_path):
+    path = tmp_path / "history.json"
+    path.write_bytes(ModelMessagesTypeAdapter.dump_json(loaded(history), indent=2))
+    with mended_file(Source(path), beside=tmp_path) as ready:
+        made = ready.path.read_bytes()
+    assert check_of(made, tmp_path) == []
+    assert ModelMessagesTypeAdapter.validate_json(made)
+
+
+@broken
+def test_a_file_of_lines_is_mended_and_its_other_lines_keep_their_bytes(history, tmp_path):
+    path = tmp_path / "history.jsonl"
+    json_lines(history, path)
+    with mended_file(Source(path), beside=tmp_path) as ready:
+        made = ready.path.read_bytes()
+    assert check_of(made, tmp_path) == []
+    assert path.read_bytes().splitlines()[0] in made.splitlines()
+    lines = [json.loads(line) for line in made.splitlines()]
+    assert [one["kind"] for one in lines] == [one["kind"] for one in lockstitch.mend(history)]
+    assert loaded(lines)
+
+
+def check_of(made, folder):
+    (folder / "made").write_bytes(made)
+    (conversation,) = check_file(Source(folder / "made")).conversations
+    return conversation.findings
 
 
 # --- message objects ---------------------------------------------------------------------------

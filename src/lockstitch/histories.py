@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lockstitch.core import mending, trimming
-from lockstitch.core.errors import CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
+from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
 from lockstitch.core.findings import Finding
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence, Outcome
@@ -92,8 +92,14 @@ def mend(
 
     def findings(now: _Round) -> list[Finding]:
         examination = examine(chosen, now.history, evidence=evidence)
-        if now is start:  # a repair makes nothing unreadable, but may leave foreign items alone
+        if now is start:
             _understood(examination)
+        elif examination.records and not examination.recognised:
+            raise CannotMend(
+                "Only items of no known format would be left: the others are outputs without calls."
+                " Nothing was changed. If they continue a previous_response_id or a conversation,"
+                " pass anchored=True."
+            )
         return examination.finish(anchored=anchored)
 
     def step(now: _Round) -> _Round | None:

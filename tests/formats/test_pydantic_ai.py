@@ -188,7 +188,7 @@ def test_a_retry_without_a_tool_name_answers_nothing_whatever_its_id():
     assert isinstance(loaded(history)[2].parts[0].content, list)
 
 
-def test_a_native_call_without_a_return_is_whole_because_pydantic_ai_sends_what_is_accepted():
+def test_a_native_call_without_a_return_is_valid_because_pydantic_ai_sends_what_is_accepted():
     history = [request(prompt()), response(native_call(), text()), request(prompt("And?"))]
     assert lockstitch.check(history) == []
     for name in MODELS:
@@ -296,7 +296,7 @@ def test_an_unknown_part_without_any_sign_of_a_call_passes():
 
 
 @broken
-def test_a_mended_history_is_whole_and_a_fixed_point(history):
+def test_a_mended_history_is_valid_and_a_fixed_point(history):
     before = copy.deepcopy(history)
     mended = lockstitch.mend(history)
     assert history == before
@@ -383,7 +383,7 @@ def test_messages_and_parts_that_nothing_touches_are_the_very_same():
     assert mended[2]["parts"][1] is SOME_OPEN[2]["parts"][0]
 
 
-def test_a_call_that_was_cut_off_goes_with_the_thoughts_that_led_to_it():
+def test_a_call_that_was_cut_off_goes_with_the_thinking_that_led_to_it():
     history = [
         request(prompt()),
         response(thinking(), call(args='{"flight": "S')),
@@ -426,7 +426,7 @@ def test_a_call_that_was_cut_off_leaves_what_else_was_said():
     assert mended[1]["parts"] == history[1]["parts"][:2]
 
 
-def test_thoughts_alone_stay_where_no_call_goes():
+def test_thinking_alone_stays_where_no_call_goes():
     history = [*ORPHAN[:2], response(thinking())]
     assert lockstitch.mend(history)[-1] is history[-1]
 

@@ -143,7 +143,7 @@ class PydanticAI(PartsOfMessages):
             and any(_kind(part) in _CALLS for part in taken)
             and all(_kind(part) == "thinking" for part in left["parts"])
         ):
-            return None, taken  # thoughts that led to nothing: a provider may reject them alone
+            return None, taken  # a provider may reject thinking that nothing follows
         return left, taken
 
     def emptied(self, wire: Wire) -> Wire | None:

@@ -137,6 +137,7 @@ def test_the_server_answers_programs_and_its_own_tools():
         "Gemini server tool in snake case",
         "Bedrock server tool use",
         "LangChain server tool",
+        "Pydantic AI native tool",
     }
 
 

@@ -19,12 +19,18 @@ from lockstitch.dialects.base import PartsOfMessages, Wire, marked, text_of, unr
 # Bound once: members of an enum are slow to look up, and `read` runs for every message.
 _CALL, _OUTPUT = Part.CALL, Part.OUTPUT
 _TOOL, _NATIVE_TOOL = families.PYDANTIC_AI_TOOL, families.PYDANTIC_AI_NATIVE_TOOL
-_INPUT_ITEM: Final = Item(Part.INPUT)
-_MODEL_ITEM: Final = Item(Part.MODEL)
-_REASONING_ITEM: Final = Item(Part.REASONING)
+_FEW_SLOTS = 32
+"""Items of so many slots are made once: most parts hold no call."""
+
+
+def _in_slots(part: Part) -> tuple[Item, ...]:
+    return tuple(Item(part, slot=slot) for slot in range(_FEW_SLOTS))
+
+
+_INPUT_ITEMS: Final = _in_slots(Part.INPUT)
+_MODEL_ITEMS: Final = _in_slots(Part.MODEL)
+_REASONING_ITEMS: Final = _in_slots(Part.REASONING)
 _OTHER_ITEM: Final = Item(Part.OTHER)
-_NOTHING_SENT: Final = (_MODEL_ITEM,)
-"""A request of which the provider gets nothing: no message comes between calls and results."""
 
 _CALLS: Final = {"tool-call": _TOOL, "builtin-tool-call": _NATIVE_TOOL}
 _RETURNS: Final = {"tool-return": _TOOL, "builtin-tool-return": _NATIVE_TOOL}
@@ -62,12 +68,12 @@ _FIELDS: Final = frozenset(
 _RETRY_FIELDS: Final = frozenset({"part_kind", "content", "tool_name", "tool_call_id", "timestamp"})
 
 _PLAIN: Final = {
-    "text": _MODEL_ITEM,
-    "thinking": _REASONING_ITEM,
-    "file": _MODEL_ITEM,
-    "user-prompt": _INPUT_ITEM,
-    "system-prompt": _INPUT_ITEM,
-    "retry-feedback": _INPUT_ITEM,
+    "text": _MODEL_ITEMS,
+    "thinking": _REASONING_ITEMS,
+    "file": _MODEL_ITEMS,
+    "user-prompt": _INPUT_ITEMS,
+    "system-prompt": _INPUT_ITEMS,
+    "retry-feedback": _INPUT_ITEMS,
 }
 """Parts that hold no call, and stand in messages of one side only."""
 
@@ -104,9 +110,9 @@ class PydanticAI(PartsOfMessages):
         if not isinstance(parts, list):
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
         if kind == "response":
-            items = [_in_response(part, slot) for slot, part in enumerate(parts)] or [_MODEL_ITEM]
+            items = [_in_response(part, slot) for slot, part in enumerate(parts)]
         elif kind == "request":
-            items = _request(parts) or list(_NOTHING_SENT)
+            items = _request(parts)
         else:
             return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
         if not _FIELDS.issuperset(wire):
@@ -114,8 +120,9 @@ class PydanticAI(PartsOfMessages):
                 {name: value for name, value in wire.items() if name not in _FIELDS}
             )
             if sign is not None:
-                items.append(unread(sign))
-        return items
+                items.append(unread(sign, len(parts)))
+        # Of an empty request a provider gets nothing: no message comes between calls and results.
+        return items or (_MODEL_ITEMS[0],)
 
     def output(
         self, family: Family, key: str | None, said: Settlement, name: str | None = None
@@ -136,7 +143,7 @@ class PydanticAI(PartsOfMessages):
             and any(_kind(part) in _CALLS for part in taken)
             and all(_kind(part) == "thinking" for part in left["parts"])
         ):
-            return None, taken  # thoughts that led to nothing: a provider may reject them alone
+            return None, taken  # a provider may reject thinking that nothing follows
         return left, taken
 
     def emptied(self, wire: Wire) -> Wire | None:
@@ -213,59 +220,64 @@ def _in_response(part: object, slot: int) -> Item:
         # Without a return, Pydantic AI sends of it what a provider accepts, or nothing.
         key, name = text_of(part.get("tool_call_id")), text_of(part.get("tool_name"))
         return Item(_CALL, _NATIVE_TOOL, key, name=name, slot=slot, lone=True)
-    return _plain(part, kind, _MODEL_ITEM) or _return(part, kind, slot, in_request=False)
+    return _plain(part, kind, slot, _MODEL_ITEMS) or _return(part, kind, slot, in_request=False)
 
 
 def _request(parts: list[Any]) -> list[Item]:
-    """The core items of a request. What stands between its results comes behind them: Pydantic AI
-    writes requests in which more of the user follows a result, and moves that when it sends."""
+    """The core items of a request, without what stands between its results: Pydantic AI writes
+    requests in which more of the user follows a result, and moves that when it sends them."""
     items: list[Item] = []
-    later: list[Item] = []
+    between: list[Item] = []
     answered = False
     for slot, part in enumerate(parts):
         if not isinstance(part, dict):
-            later.append(unread("a part that is not an object", slot))
+            items.append(unread("a part that is not an object", slot))
             continue
         kind = part.get("part_kind")
-        item = _plain(part, kind, _INPUT_ITEM)
+        item = _plain(part, kind, slot, _INPUT_ITEMS)
         if item is None:
             item = _return(part, kind, slot, in_request=True)
         elif kind in _RECORDS:
             continue
         if item.part is _OUTPUT:
-            items.append(item)
+            between.clear()
             answered = True
-        else:
-            (later if answered else items).append(item)
-    return items + later if later else items
+        elif answered and item.unread is None:
+            between.append(item)
+            continue
+        items.append(item)
+    return items + between if between else items
 
 
-def _plain(part: Wire, kind: object, side: Item) -> Item | None:
+def _plain(part: Wire, kind: object, slot: int, side: tuple[Item, ...]) -> Item | None:
     """The core item of a part that holds no call and no result, if it is one."""
     if type(kind) is not str:
         return None
-    item = _PLAIN.get(kind)
-    if item is None:
-        if kind in _PLAIN_ANYWHERE or (side is _INPUT_ITEM and kind in _RECORDS):
-            return side if "tool_name" not in part else None
+    items = _PLAIN.get(kind)
+    if items is None:
+        if kind in _PLAIN_ANYWHERE or (side is _INPUT_ITEMS and kind in _RECORDS):
+            return _at(slot, side) if "tool_name" not in part else None
         return None
+    item = _at(slot, items)
     return item if signs.FIELDS.isdisjoint(part) else marked(item, signs.sign_of(part))
+
+
+def _at(slot: int, items: tuple[Item, ...]) -> Item:
+    return items[slot] if slot < _FEW_SLOTS else Item(items[0].part, slot=slot)
 
 
 def _return(part: Wire, kind: object, slot: int, *, in_request: bool) -> Item:
     """The core item of a result, or of a part that is not known."""
-    side = _INPUT_ITEM if in_request else _MODEL_ITEM
     family = _RETURNS.get(kind) if type(kind) is str else None
-    if kind == _RETRY:
-        # "`tool_name` says whether the retry answers a tool call." Otherwise its id means nothing.
-        if part.get("tool_name") is None:
-            known = _RETRY_FIELDS.issuperset(part)
-            return side if known else marked(side, signs.sign_within(part))
+    if kind == _RETRY and part.get("tool_name") is not None:
         family = _TOOL
     if family is None:
         if type(kind) is str and kind in _CALLS:
             return unread(f"a {kind} part in a request", slot)
-        return marked(side, signs.sign_within(part))
+        item = _at(slot, _INPUT_ITEMS if in_request else _MODEL_ITEMS)
+        if kind == _RETRY and _RETRY_FIELDS.issuperset(part):
+            return item  # "`tool_name` says whether the retry answers a tool call"
+        return marked(item, signs.sign_within(part))
     key, name, note = part.get("tool_call_id"), part.get("tool_name"), part.get("content")
     return Item(
         _OUTPUT,

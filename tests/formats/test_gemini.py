@@ -335,6 +335,15 @@ def test_the_response_of_a_client_becomes_the_servers_where_the_server_ran_the_t
     assert "toolResponse" in str(mended)
 
 
+def test_a_content_with_calls_and_no_role_is_repaired_too():
+    ran = {"toolCall": {"id": "t", "toolType": "URL_CONTEXT", "args": {}}}
+    mended = lockstitch.mend([USER, {"parts": [ran]}, USER])
+    assert lockstitch.check(mended) == []
+    mended = lockstitch.mend([USER, {"parts": [call(key="1"), response(key="1")]}])
+    assert said(mended) == ["ok"]
+    assert len(mended) == 3
+
+
 # --- objects of the SDK ------------------------------------------------------------------------
 
 SIGNATURE = b"\xff\xfe\x00signature"

@@ -92,7 +92,7 @@ class Gemini(PartsOfMessages):
             return items
         if any(item.partial for item in items):
             _join_pieces(parts, items, plain)
-        if plain is _INPUT_ITEM and any(item.part is _OUTPUT for item in items):
+        if plain is _INPUT_ITEM and all(item.part is not _CALL for item in items):
             # Where in its content a response stands does not matter. Ids come before names.
             items.sort(key=_precedence)
         return items or (plain,)
@@ -152,7 +152,7 @@ class Gemini(PartsOfMessages):
 
 
 def _precedence(item: Item) -> int:
-    if item.part is not _OUTPUT:
+    if item.part is not _OUTPUT or item.family in _SERVER:
         return 2
     return int(item.key == item.name)
 

@@ -174,9 +174,7 @@ def _part(part: object, slot: int, plain: Item) -> Item:
                 if response is not None:
                     return unread("two responses in one part", slot)
                 response = field
-        elif value is None or field in _METADATA:
-            continue
-        elif field in _PLAIN and not isinstance(value, dict | list):
+        elif value is None or field in _METADATA or _is_plain(field, value):
             continue
         elif (sign := _sign_in_unknown(field, value)) is not None:
             return unread(sign, slot)
@@ -189,6 +187,10 @@ def _part(part: object, slot: int, plain: Item) -> Item:
     if plain is _MODEL_ITEM and part.get("thought") is True:
         plain = _THOUGHT_ITEM
     return plain if slot == 0 else Item(plain.part, slot=slot)
+
+
+def _is_plain(field: str, value: object) -> bool:
+    return field in _PLAIN and not isinstance(value, dict | list)
 
 
 def _call(call: object, family: Family, slot: int) -> Item:

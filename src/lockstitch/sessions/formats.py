@@ -30,7 +30,7 @@ LOOK_AT_LEVELS = 12
 
 KNOWN_FORMATS: Final = (
     "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
-    "JSON or JSONL of items, messages or request bodies"
+    "JSON or JSONL of items, messages or request bodies (OpenAI, Anthropic, Gemini, Bedrock)"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"

@@ -225,6 +225,67 @@ def test_calls_and_outputs_are_paired_in_order_of_appearance():
     assert (finding.code, finding.place) == ("LS001", Place(2))
 
 
+def named(part, key=None):
+    """A call or an output of a dialect that joins them by name where one of them has no id."""
+    alias = None if key is None else "f"
+    return Item(part, families.GEMINI_FUNCTION, key or "f", alias, name="f")
+
+
+def test_calls_of_one_name_are_answered_in_order_and_by_id_where_both_have_one():
+    calls = [named(Part.CALL, key) for key in ("1", "2", "3")]
+    pairing = fed(*calls, named(Part.OUTPUT, "3"), named(Part.OUTPUT))
+    assert [call.item.key for call in pairing.open_calls()] == ["2"]
+
+
+def test_an_output_without_an_id_prefers_a_call_without_one():
+    pairing = fed(named(Part.CALL, "1"), named(Part.CALL), named(Part.OUTPUT))
+    assert [call.item.key for call in pairing.open_calls()] == ["1"]
+
+
+def test_an_output_with_an_id_answers_a_call_without_one_but_none_of_another_id():
+    assert found(named(Part.CALL), named(Part.OUTPUT, "9")) == []
+    findings = found(named(Part.CALL, "1"), named(Part.OUTPUT, "9"))
+    assert codes(findings) == [("LS001", 0), ("LS002", 1)]
+
+
+def test_a_name_means_the_calls_of_the_newest_turn():
+    findings = found(named(Part.CALL), USER, named(Part.CALL), named(Part.OUTPUT))
+    assert codes(findings) == [("LS001", 0)]
+    late = found(named(Part.CALL, "1"), USER, named(Part.CALL), named(Part.OUTPUT, "1"))
+    assert codes(late) == [("LS001", 2)]
+
+
+def test_an_early_output_that_only_a_name_joins_is_not_given_to_a_later_call():
+    findings = found(named(Part.OUTPUT), USER, named(Part.CALL))
+    assert codes(findings) == [("LS002", 0), ("LS001", 2)]
+    by_id = found(named(Part.OUTPUT, "1"), named(Part.CALL, "1"))
+    assert codes(by_id) == [("LS003", 0)]
+
+
+def test_outputs_that_must_stand_in_one_message_are_found_in_two():
+    calls = [named(Part.CALL, "1"), named(Part.CALL, "2")]
+    answers = [named(Part.OUTPUT, "1"), named(Part.OUTPUT, "2")]
+    assert codes(found(*calls, *answers, order=Order.NEXT_TURN)) == [("LS009", 3)]
+
+
+def test_many_calls_of_one_name_that_nobody_answers_cost_no_more_each():
+    def seconds(count):
+        turns = [item for _ in range(count) for item in (named(Part.CALL), USER)]
+        outputs = [named(Part.OUTPUT) for _ in range(count)]
+        return least_seconds(lambda: found(*turns, *outputs))
+
+    assert seconds(8_000) < 12 * seconds(2_000)
+
+
+def test_the_turn_after_the_calls_begins_with_whatever_output_comes_first():
+    own = Item(Part.CALL, families.TOOL_USE, "a")
+    other = Item(Part.OUTPUT, families.TOOL_USE, "b")
+    answer = Item(Part.OUTPUT, families.TOOL_USE, "a")
+    findings = found(own, other, SAID, answer, order=Order.NEXT_TURN)
+    late = next(finding for finding in findings if finding.code == "LS009")
+    assert late.into == 1
+
+
 @pytest.mark.parametrize(
     "part", [Part.MODEL, Part.INPUT, Part.REASONING, Part.OTHER, Part.REFERENCE, Part.CALL]
 )

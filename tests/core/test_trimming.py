@@ -112,6 +112,39 @@ def test_items_that_may_stand_alone_tie_nothing_together(part):
     assert 2 in cuts(alone, USER, USER, alone, USER)
 
 
+def named(part, key=None):
+    """A call or an output of a dialect that joins them by name where one of them has no id."""
+    alias = None if key is None else "f"
+    return Item(part, families.GEMINI_FUNCTION, key or "f", alias, name="f")
+
+
+@pytest.mark.parametrize("key", [None, "1"])
+@pytest.mark.parametrize("other", [None, "1"])
+def test_a_pair_that_a_name_joins_is_never_cut_in_two(key, other):
+    joined = [named(Part.CALL, key), named(Part.OUTPUT, other)]
+    assert cuts(USER, *joined, USER) == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("keys", [("1", None, "3"), ("3", None, "1"), (None, None, "3")])
+def test_outputs_with_and_without_ids_end_the_calls_that_they_answer(keys):
+    calls = [named(Part.CALL, "1"), named(Part.CALL), named(Part.CALL, "3")]
+    answers = [named(Part.OUTPUT, key) for key in keys]
+    assert cuts(*calls, *answers, USER) == [0, 6, 7]
+
+
+def test_a_call_left_open_is_not_tied_to_a_later_call_of_its_tool():
+    joined = [named(Part.CALL), named(Part.OUTPUT)]
+    assert cuts(named(Part.CALL), USER, *joined, USER, *joined) == [0, 1, 2, 4, 5, 7]
+    assert cuts(named(Part.CALL, "1"), USER, *joined) == [0, 1, 2, 4]
+
+
+def test_two_keys_of_a_call_keep_their_queues_in_order():
+    first = call("k", LOCAL_SHELL, alias="k2")
+    second = call("k", LOCAL_SHELL, alias="k3")
+    answers = [output("k", LOCAL_SHELL), output("k3", LOCAL_SHELL)]
+    assert cuts(first, second, *answers, USER) == [0, 4, 5]
+
+
 def test_items_of_one_position_are_never_parted():
     # One message with two calls, then one with both outputs.
     points = cut_points([[USER], [call("a"), call("b")], [output("a"), output("b")], [USER]])

@@ -221,10 +221,9 @@ def test_calls_that_share_an_id_keep_their_own_results():
     mended = lockstitch.mend(BROKEN["an id used again"][0])
     keys = [block["toolUse"]["toolUseId"] for block in mended[1]["content"]]
     assert len(set(keys)) == 2
-    by_key = {
-        b["toolResult"]["toolUseId"]: b["toolResult"]["content"] for b in mended[2]["content"]
-    }
-    assert by_key[keys[1]] == [{"text": "of the second"}]
+    results = [block["toolResult"] for block in mended[2]["content"]]
+    of_second = next(one for one in results if one["toolUseId"] == keys[1])
+    assert of_second["content"] == [{"text": "of the second"}]
 
 
 def test_a_cut_off_call_goes_and_nothing_is_said_for_it():

@@ -289,11 +289,8 @@ class Pairing(Struct, eq=False):
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
         group = self._group
-        if (
-            group is not None
-            and group.last_at != at
-            and not (item.family and item.family.by_server)
-        ):
+        by_server = item.family is not None and item.family.by_server
+        if group is not None and group.last_at != at and not by_server:
             group.sealed = True
             if group.into is None and not item.misplaced:
                 group.into = at  # whatever call it answers: the turn that follows begins here

@@ -92,7 +92,7 @@ class Gemini(PartsOfMessages):
             return items
         if any(item.partial for item in items):
             _join_pieces(parts, items, plain)
-        if plain is _INPUT_ITEM and any(item.part is _OUTPUT for item in items):
+        if plain is _INPUT_ITEM and all(item.part is not _CALL for item in items):
             # Where in its content a response stands does not matter. Ids come before names.
             items.sort(key=_precedence)
         return items or (plain,)
@@ -152,7 +152,7 @@ class Gemini(PartsOfMessages):
 
 
 def _precedence(item: Item) -> int:
-    if item.part is not _OUTPUT:
+    if item.part is not _OUTPUT or item.family in _SERVER:
         return 2
     return int(item.key == item.name)
 
@@ -174,11 +174,7 @@ def _part(part: object, slot: int, plain: Item) -> Item:
                 if response is not None:
                     return unread("two responses in one part", slot)
                 response = field
-        elif (
-            value is None
-            or field in _METADATA
-            or (field in _PLAIN and not isinstance(value, dict | list))
-        ):
+        elif value is None or field in _METADATA or _is_plain(field, value):
             continue
         elif (sign := _sign_in_unknown(field, value)) is not None:
             return unread(sign, slot)
@@ -191,6 +187,10 @@ def _part(part: object, slot: int, plain: Item) -> Item:
     if plain is _MODEL_ITEM and part.get("thought") is True:
         plain = _THOUGHT_ITEM
     return plain if slot == 0 else Item(plain.part, slot=slot)
+
+
+def _is_plain(field: str, value: object) -> bool:
+    return field in _PLAIN and not isinstance(value, dict | list)
 
 
 def _call(call: object, family: Family, slot: int) -> Item:

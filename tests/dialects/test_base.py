@@ -24,6 +24,7 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "realtime": Order.ANYWHERE,
         "chat": Order.NEXT,
         "messages": Order.NEXT_TURN,
+        "langchain": Order.NEXT,
     }
 
 

@@ -664,3 +664,26 @@ def test_a_channel_of_writes_is_rebuilt_as_langgraph_does_it(tmp_path):
     graph.update({"messages": [HumanMessage("e")]}, target, as_node="agent")
     assert len(graph.state(target).values["messages"]) == 6
     assert findings(target) == []
+
+
+def test_a_subgraph_is_a_conversation_of_its_own_and_a_repaired_thread_takes_a_new_input(tmp_path):
+    graph = Graph(tmp_path / "db", asks=True)
+    outer = StateGraph(MessagesState)
+    outer.add_node("inner", graph._builder.compile())
+    outer.add_edge(START, "inner")
+    with SqliteSaver.from_conn_string(str(graph.path)) as saver:
+        outer.compile(checkpointer=saver).invoke(GO, CONFIG, durability="sync")
+    first, second = check_file(Source(graph.path)).conversations
+    assert first.label == "thread t1, waiting at an interrupt"
+    assert second.label.startswith("thread t1 subgraph inner:")
+    assert first.findings == []
+    assert [finding.key for finding in second.findings] == ["c1", "c2"]
+    target = mend(graph.path, tmp_path)
+    assert findings(target) == []
+    with SqliteSaver.from_conn_string(str(target)) as saver:
+        result = outer.compile(checkpointer=saver).invoke(
+            {"messages": [HumanMessage("and?")]}, CONFIG
+        )
+    assert said(result["messages"])[-1] == ("ai", None)
+    assert lockstitch.check(result["messages"]) == []
+    assert findings(target) == []

@@ -28,6 +28,7 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "bedrock": Order.NEXT_TURN,
         "pi": Order.NEXT,
         "pydantic-ai": Order.NEXT_TURN,
+        "langchain": Order.NEXT,
     }
 
 

@@ -444,3 +444,10 @@ def test_dumped_messages_of_langchain_itself_are_read_in_every_shape():
         assert codes(wires) == []
         assert codes([*wires[:3], *wires[4:]]) == ["LS001"]
         assert codes([*wires[:2], *wires[3:]]) == ["LS002"]
+
+
+def test_a_text_with_a_role_may_be_among_langchain_messages():
+    history = [{"role": "system", "content": "s"}, human(), ai(call()), tool()]
+    assert codes(history) == []
+    with pytest.raises(NotAHistory, match="Item 1"):
+        lockstitch.check([human(), {"role": "tool", "tool_call_id": "x", "content": "y"}, ai()])

@@ -11,8 +11,9 @@ import sqlite3
 import time
 from typing import Annotated, Any
 
+import msgspec
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -29,6 +30,8 @@ from lockstitch.core.errors import LockstitchError
 from lockstitch.core.mending import Policy
 from lockstitch.sessions.errors import CannotRead, CannotWrite, EmptyFile, NotASession
 from lockstitch.sessions.files import check_file, mended, put_in_place
+from lockstitch.sessions.formats import detect_format
+from lockstitch.sessions.langgraph_checkpoints import next_id
 from lockstitch.sessions.source import Source
 
 CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t1"}}
@@ -242,11 +245,6 @@ def test_repairing_adds_one_checkpoint_and_changes_nothing_else(tmp_path):
     with SqliteSaver.from_conn_string(str(target)) as saver:
         history = list(saver.list(CONFIG))
     assert len(history) == len(after)
-    assert not any(
-        name.name.startswith("mended.sqlite-")
-        for name in tmp_path.iterdir()
-        if "wal" not in name.name and "shm" not in name.name
-    )
 
 
 def test_repairing_is_deterministic_and_idempotent(tmp_path):
@@ -259,9 +257,33 @@ def test_repairing_is_deterministic_and_idempotent(tmp_path):
         assert ready.changes == []
 
 
-def test_messages_that_are_not_touched_stay_the_same_bytes(tmp_path):
-    import msgspec
+def test_a_repair_in_place_keeps_a_backup_and_leaves_no_file_of_sqlite_behind(tmp_path):
+    graph = Graph(tmp_path / "db")
+    killed = graph.killed()
+    before = rows(killed)
+    with mended(Source(killed), beside=tmp_path) as ready:
+        kept = put_in_place(ready, killed, backup=True)
+    assert rows(kept) == before
+    assert findings(killed) == []
+    assert len(graph.run({"messages": [HumanMessage("and?")]}, killed)) == 6
 
+
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [
+        ("1f1e38e4-8860-624c-8001-3e72bca8ad78", "1f1e38e4-8860-624d-8001-3e72bca8ad78"),
+        ("1f1e38e4-8860-6fff-8001-3e72bca8ad78", "1f1e38e4-8861-6000-8001-3e72bca8ad78"),
+        ("1f1e38e4-ffff-6fff-8001-3e72bca8ad78", "1f1e38e5-0000-6000-8001-3e72bca8ad78"),
+        ("ffffffff-ffff-6fff-8001-3e72bca8ad78", None),
+        ("1", None),
+        ("a name", None),
+    ],
+)
+def test_the_next_checkpoint_is_one_tick_later(name, following):
+    assert next_id(name) == following
+
+
+def test_messages_that_are_not_touched_stay_the_same_bytes(tmp_path):
     killed = Graph(tmp_path / "db").killed()
     before = rows(killed)[0][-1][5]
     after = rows(mend(killed, tmp_path))[0][-1][5]
@@ -542,7 +564,7 @@ def test_damaged_checkpoints_are_refused_wherever_they_are_cut(tmp_path):
     connection.close()
 
 
-def test_no_damaged_byte_makes_it_raise_or_be_clean(tmp_path):
+def test_no_damaged_byte_raises_anything_but_an_error_of_ours(tmp_path):
     graph = stored(tmp_path, *[one.model_copy() for one in BROKEN[0][0]])
     connection = sqlite3.connect(graph.path)
     (data,) = connection.execute("SELECT checkpoint FROM checkpoints").fetchone()
@@ -592,9 +614,7 @@ def test_a_database_of_langgraph_0_1_is_refused(tmp_path):
 
 def test_a_database_that_changes_while_it_is_mended_is_left_alone(tmp_path):
     graph = stored(tmp_path, *[one.model_copy() for one in BROKEN[0][0]])
-    kind = __import__("lockstitch.sessions.formats", fromlist=["x"]).detect_format(
-        Source(graph.path)
-    )
+    kind = detect_format(Source(graph.path))
     scan = kind.scan(Source(graph.path))
     graph.update({"messages": [HumanMessage("late")]}, as_node="agent")
     with (tmp_path / "out").open("wb") as out, pytest.raises(CannotWrite, match="it changed"):
@@ -615,3 +635,55 @@ def test_a_database_in_use_is_read_with_its_write_ahead_log_and_left_alone(tmp_p
         shutil.copy(f"{graph.path}-wal", tmp_path / "copy-wal")
     assert findings(tmp_path / "copy") == [("LS001", "c1")]
     assert not (tmp_path / "copy-shm").exists()
+
+
+def test_a_channel_of_writes_is_rebuilt_as_langgraph_does_it(tmp_path):
+    graph = Graph(tmp_path / "db", state=DeltaState)
+    for n, messages in enumerate(
+        [
+            [HumanMessage("a", id="1"), AIMessage("", tool_calls=calls("c1"), id="2")],
+            [ToolMessage("x", tool_call_id="c1", id="3"), HumanMessage("b", id="4")],
+            [RemoveMessage(id="3"), HumanMessage("c", id="4"), HumanMessage("d")],
+        ]
+    ):
+        graph.update({"messages": messages}, as_node="agent")
+        assert len(graph.state().values["messages"]) == (2, 4, 4)[n]
+    assert said(graph.state().values["messages"]) == [
+        ("human", None),
+        ("ai", None),
+        ("human", None),
+        ("human", None),
+    ]
+    scan = check_file(Source(graph.path))
+    assert scan.records == 4
+    assert findings(graph.path) == [("LS001", "c1")]
+    target = mend(graph.path, tmp_path)
+    messages = graph.state(target).values["messages"]
+    assert [one.content for one in messages][3:] == ["c", "d"]
+    assert said(messages)[2] == ("tool", "c1")
+    graph.update({"messages": [HumanMessage("e")]}, target, as_node="agent")
+    assert len(graph.state(target).values["messages"]) == 6
+    assert findings(target) == []
+
+
+def test_a_subgraph_is_a_conversation_of_its_own_and_a_repaired_thread_takes_a_new_input(tmp_path):
+    graph = Graph(tmp_path / "db", asks=True)
+    outer = StateGraph(MessagesState)
+    outer.add_node("inner", graph._builder.compile())
+    outer.add_edge(START, "inner")
+    with SqliteSaver.from_conn_string(str(graph.path)) as saver:
+        outer.compile(checkpointer=saver).invoke(GO, CONFIG, durability="sync")
+    first, second = check_file(Source(graph.path)).conversations
+    assert first.label == "thread t1, waiting at an interrupt"
+    assert second.label.startswith("thread t1 subgraph inner:")
+    assert first.findings == []
+    assert [finding.key for finding in second.findings] == ["c1", "c2"]
+    target = mend(graph.path, tmp_path)
+    assert findings(target) == []
+    with SqliteSaver.from_conn_string(str(target)) as saver:
+        result = outer.compile(checkpointer=saver).invoke(
+            {"messages": [HumanMessage("and?")]}, CONFIG
+        )
+    assert said(result["messages"])[-1] == ("ai", None)
+    assert lockstitch.check(result["messages"]) == []
+    assert findings(target) == []

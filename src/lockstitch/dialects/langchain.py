@@ -154,7 +154,7 @@ class LangChain(OwnItems):
     def read(self, wire: Mapping[str, Any]) -> Sequence[Item]:
         kind, body, family = _opened(wire)
         if kind is None:
-            return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
+            return (_read_other(wire),)
         if kind is _TOOL:
             content = body.get("content")
             short = type(content) is str and len(content) <= LONGEST_NOTE_CHARACTERS
@@ -336,6 +336,15 @@ def _key_in(holder: Mapping[str, Any], field: str) -> str | None:
 # --- reading -----------------------------------------------------------------------------------
 
 
+def _read_other(wire: Mapping[str, Any]) -> Item:
+    """What is no message in a shape of LangChain's. LangChain takes texts with a role, too."""
+    role = wire.get("role")
+    if isinstance(role, str):
+        plain = _MODEL_ITEM if role == "assistant" else _INPUT_ITEM
+        return marked(plain, signs.sign_in_text(wire, _FIELDS))
+    return marked(_OTHER_ITEM, signs.sign_within(wire))
+
+
 def _read_ai(body: Mapping[str, Any], family: Family, sign: str | None) -> Sequence[Item]:
     content = body.get("content")
     calls = body.get("tool_calls")
@@ -360,8 +369,13 @@ def _read_ai(body: Mapping[str, Any], family: Family, sign: str | None) -> Seque
     if sign is None and type(content) is not str:
         sign = _sign_in_blocks(content, _AI)
     if sign is not None or not items:
-        items.append(marked(_MODEL_ITEM, sign))
+        items.append(_behind(items, _MODEL_ITEM, sign))
     return items
+
+
+def _behind(items: Sequence[Item], plain: Item, sign: str | None) -> Item:
+    """An item for the rest of a message, in a slot of its own."""
+    return Item(plain.part, slot=len(items), unread=sign)
 
 
 def _call_item(call: Any, slot: int, family: Family, problem: str) -> Item:
@@ -552,7 +566,7 @@ def _read_blocks(content: Any, plain: Item, family: Family, sign: str | None) ->
             rest = True
     sign = sign or _sign_in_blocks(content, _HUMAN)
     if rest or sign is not None:
-        items.append(marked(plain, sign))
+        items.append(_behind(items, plain, sign))
     return items
 
 

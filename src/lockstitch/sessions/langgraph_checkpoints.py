@@ -205,21 +205,30 @@ def _messages(data: Any, codec: Codec) -> list[Message]:
 def merged(messages: list[Message], new: Iterable[Message]) -> list[Message]:
     """Messages with others merged into them as LangGraph's `add_messages` does it: one with the
     id of another replaces it, a `RemoveMessage` removes it, the rest come after."""
+    kept: list[Message | None] = list(messages)
+    places: dict[Any, int] = {}
+    for n, message in enumerate(messages):
+        places.setdefault(_id_of(message), n)
     for message in new:
-        wire = message.wire
-        name = wire.get("id")
-        if wire.get("type") == "remove":
+        name = _id_of(message)
+        at = places.get(name) if name is not None else None
+        if message.wire.get("type") == "remove":
             if name == _REMOVE_ALL:
-                messages = []
-            else:
-                messages = [one for one in messages if one.wire.get("id") != name]
-            continue
-        places = [n for n, one in enumerate(messages) if name and one.wire.get("id") == name]
-        if places:
-            messages = [*messages[: places[0]], message, *messages[places[0] + 1 :]]
+                kept, places = [], {}
+            elif at is not None:
+                kept[at] = None
+                del places[name]
+        elif at is not None:
+            kept[at] = message
         else:
-            messages = [*messages, message]
-    return messages
+            places.setdefault(name, len(kept))
+            kept.append(message)
+    return [message for message in kept if message is not None]
+
+
+def _id_of(message: Message) -> str | None:
+    name = message.wire.get("id")
+    return name if isinstance(name, str) and name else None
 
 
 # --- a checkpoint behind another ---------------------------------------------------------------

@@ -572,8 +572,15 @@ def test_what_hung_on_a_torn_line_is_not_lost(tmp_path, torn, parent):
 
 
 def test_without_its_header_pi_would_throw_the_session_away(tmp_path):
-    path = session(tmp_path, chain(user("go"), assistant(call("a")), result("a"))[1:])
+    records = chain(user("go"), assistant(call("a")), result("a"))[1:]
+    path = tmp_path / f"2026-11-18T20-25-46-299Z_{HEADER['id']}.jsonl"
+    json_lines(records, path)
     assert check(path) == [("LS103", 1)]
+    mend(path)
+    assert check(path) == []
+    time = records[0]["timestamp"]
+    header = {"type": "session", "version": 3, "id": HEADER["id"], "timestamp": time}
+    assert entries(path) == [header, *records]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.formats.pi import (
     user,
 )
 from tests.formats.pi_cli import APIS, PiCli, entries, needs_pi
+from tests.formats.sample import json_lines
 from tests.formats.test_pi import check, mend
 
 pytestmark = needs_pi
@@ -257,6 +258,18 @@ def test_a_torn_line_in_the_middle_costs_pi_all_before_it_unless_it_is_bridged(c
     assert "the first words" not in resumes(chat_pi, emulator)
 
     chat_pi.session.write_bytes(b"".join(lines))
+    mend(chat_pi.session)
+    assert "the first words" in resumes(chat_pi, emulator)
+    assert emulator.violations() == {}
+
+
+def test_a_session_without_its_header_is_erased_by_pi_unless_it_gets_one(chat_pi, emulator):
+    records = chain(user("the first words"), assistant(text("1")))
+    json_lines(records[1:], chat_pi.session)
+    assert "the first words" not in resumes(chat_pi, emulator)
+    assert "the first words" not in chat_pi.session.read_text()
+
+    json_lines(records[1:], chat_pi.session)
     mend(chat_pi.session)
     assert "the first words" in resumes(chat_pi, emulator)
     assert emulator.violations() == {}

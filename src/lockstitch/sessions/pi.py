@@ -15,7 +15,7 @@ from lockstitch.core.mending import Policy
 from lockstitch.core.outcomes import Evidence, Outcome, stands_in
 from lockstitch.core.pairing import Pairing, Watch, read_through
 from lockstitch.dialects import signs
-from lockstitch.dialects.base import Wire, as_json
+from lockstitch.dialects.base import Wire, as_json, text_of
 from lockstitch.dialects.examination import Examination, Unread
 from lockstitch.dialects.pi import Pi
 from lockstitch.sessions import pi_writing
@@ -104,7 +104,7 @@ class _Reading:
     def _expect_no_call(self, record: dict[str, Any], number: int) -> None:
         """An entry that is not a message. Those of known types may mention calls; any other may
         hold them."""
-        if self._unread is not None or record.get("type") in _SILENT:
+        if self._unread is not None or text_of(record.get("type")) in _SILENT:
             return
         sign = signs.sign_within({name: one for name, one in record.items() if name != "type"})
         if sign is None and isinstance(message := record.get("message"), dict):

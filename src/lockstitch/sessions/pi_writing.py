@@ -9,8 +9,9 @@ import re
 from bisect import bisect_right
 from typing import Any, Final, Protocol
 
+from lockstitch.core import rules
 from lockstitch.core.mending import Policy
-from lockstitch.dialects.base import Wire, as_json, without
+from lockstitch.dialects.base import Wire, as_json, text_of, without
 from lockstitch.dialects.pi import Pi
 from lockstitch.sessions.line_writing import Envelope, LineWriter, Touch
 from lockstitch.sessions.lines import decoded, encoded
@@ -25,6 +26,12 @@ ID_CHARACTERS: Final = 8
 _REFERENCES: Final = re.compile(
     rb'"(?:id|parentId|firstKeptEntryId|targetId|fromId)"\s*:\s*"((?:[^"\\]|\\.)*)"'
 )
+CURRENT_VERSION: Final = 3
+"""The version of entries with ids and parents, as pi 0.73 writes them."""
+
+_SESSION: Final = re.compile(r"_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl")
+"""pi's files are named by the session's time and id."""
+_NO_TIME: Final = "1970-01-01T00:00:00.000Z"
 _ROOT: Final = "root"
 """What pi writes as the `fromId` of a branch that begins before the first entry."""
 _LEAF: Final[Wire] = {"role": "custom"}
@@ -48,10 +55,30 @@ def write(source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]
     links: _Links = _Numbering() if tree.linear else _Relinking(tree, source)
     stays = tree.leaf_line if tree.branched else None
     writer = LineWriter(scan, _Messages(), links, policy, stays=stays)
-    if writer.idle:
+    if tree.header is None:
+        line = encoded(_header(source))
+        out.write(line)
+        what = "the session does not begin with its header: wrote one"
+        writer.log.add(Change(code=rules.NO_HEADER.code, at=1, what=what, after=[line]))
+    elif writer.idle:
         return []
     writer.write(source, out, links)
     return writer.log.all()
+
+
+def _header(source: Source) -> dict[str, Any]:
+    """A header from what the file's name and its first entry with a time still tell. Without a
+    folder in it, pi takes the one that it runs in."""
+    entries = (record for _, record, _ in read_objects(source) if record is not None)
+    times = (text_of(record.get("timestamp")) for record in entries)
+    time = next((time for time in times if time is not None), _NO_TIME)
+    named = _SESSION.search(source.path.name)
+    if named is not None:
+        own = named[1]
+    else:
+        digest = hashlib.sha256(time.encode(errors="backslashreplace")).hexdigest()
+        own = f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+    return {"type": "session", "version": CURRENT_VERSION, "id": own, "timestamp": time}
 
 
 def _entry(record: dict[str, Any], wire: Wire, **links: Any) -> dict[str, Any]:

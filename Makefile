@@ -11,8 +11,9 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --no-deps
 CHECK := missing=$$($(BIN)/pip check) || { echo "$$missing"; exit 1; }
 CODEX := .codex-cli/node_modules/.bin/codex
+OPENCODE := .npm-clients/node_modules/.bin/opencode
 
-.PHONY: run examples test test-codex test-install check format bench soak picture lock clean help
+.PHONY: run examples test test-clients test-codex test-install check format bench soak picture lock clean help
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +30,10 @@ examples: $(RUN_READY) ## Check the example session files and list their problem
 test: $(READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, THOROUGH=9 nine times as many
 # Worksteal: each process runs whole files, which share fixtures, and takes tests from others when idle.
 	$(BIN)/pytest -n auto --dist worksteal
+
+test-clients: $(READY) ## Test against the real opencode (downloads about 370 MB from npm, once)
+	@test -x $(OPENCODE) || npm install --silent --no-fund --no-audit --prefix .npm-clients opencode-ai@1.18.33
+	LOCKSTITCH_OPENCODE=$(CURDIR)/$(OPENCODE) $(BIN)/pytest -n 2 tests/formats/test_opencode_client.py
 
 test-codex: $(READY) ## Test against the real Codex CLI (downloads about 440 MB from npm, once)
 	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
@@ -68,7 +73,7 @@ lock: ## Update the lock files to match pyproject.toml; UPGRADE=1 also upgrades 
 	rm -rf $(VENV)-lock
 
 clean: ## Remove everything that the other targets created
-	rm -rf $(VENV) .codex-cli .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .codex-cli .npm-clients .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The lock files list every package, so pip resolves nothing (--no-deps) and `pip check` reports what is missing.
 $(RUN_READY): requirements-run.lock pyproject.toml

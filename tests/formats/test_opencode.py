@@ -78,9 +78,7 @@ def test_a_repair_ends_the_call_with_what_is_known_and_touches_nothing_else():
     assert before == KILLED
     assert history[0] is KILLED[0]
     changed = history[1]["parts"][4]
-    assert all(
-        history[1]["parts"][n] is KILLED[1]["parts"][n] for n in range(6) if n != 4
-    )
+    assert all(history[1]["parts"][n] is KILLED[1]["parts"][n] for n in range(6) if n != 4)
     assert changed == {
         **KILLED[1]["parts"][4],
         "state": {
@@ -102,7 +100,9 @@ def test_evidence_completes_the_call():
     state = history[1]["parts"][4]["state"]
     assert state["status"] == "completed"
     assert state["output"].endswith("built")
-    assert state["time"]["end"] and state["title"] == "build" and "error" not in state
+    assert state["time"]["end"]
+    assert state["title"] == "build"
+    assert "error" not in state
     assert lockstitch.check(history) == []
 
 
@@ -120,7 +120,8 @@ def test_a_pending_call_with_all_of_its_input_gets_a_result():
     assert codes(history) == ["LS001"]
     state = lockstitch.mend(history)[1]["parts"][1]["state"]
     assert state["input"] == {"command": "make"}
-    assert state["status"] == "error" and "raw" not in state
+    assert state["status"] == "error"
+    assert "raw" not in state
     unfinished = [user(), assistant(tool("a", "pending", raw='{"command": "ma'))]
     assert codes(unfinished) == ["LS014"]
 
@@ -392,9 +393,7 @@ def test_a_row_that_cannot_be_decoded_is_found_and_removed(tmp_path, table):
         torn = rows[-1][0]
         connection.execute(f"UPDATE {table} SET data = '{{\"type' WHERE id = ?", (torn,))
         connection.commit()
-    assert "the row is torn or not JSON" in " ".join(
-        one.message for one in scan(path).findings()
-    )
+    assert "the row is torn or not JSON" in " ".join(one.message for one in scan(path).findings())
     repair(path)
     assert found(path) == []
     with closing(sqlite3.connect(path)) as connection:

@@ -151,6 +151,7 @@ def test_what_opencode_cannot_read_is_not_called_clean(opencode, emulator, field
     opencode.change_tool("read", lambda part: part["state"].pop(field))
     emulator.say("never said")
     run = opencode.resume("go on")
-    assert run.errors and not run.said
+    assert run.errors
+    assert not run.said
     with pytest.raises(Exception, match="a completed tool part without"):
         found(opencode)

@@ -184,8 +184,10 @@ class Pairing(Struct, eq=False):
         group = self._group
         if family.by_server or item.lone:
             group = Group()
-        elif group is None or group.sealed or (
-            group.last_at != at and (self.order is Order.NEXT or family.inline)
+        elif (
+            group is None
+            or group.sealed
+            or (group.last_at != at and (self.order is Order.NEXT or family.inline))
         ):
             group = self._group = Group()
         group.calls += 1

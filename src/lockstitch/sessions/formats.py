@@ -32,7 +32,7 @@ LOOK_AT_LINES = 200
 
 KNOWN_FORMATS: Final = (
     "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, "
-    "opencode databases, exports and part files, and JSON or JSONL of items, messages or request bodies"
+    "opencode sessions, and JSON or JSONL of items, messages or request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"

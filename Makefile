@@ -11,6 +11,7 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --no-deps
 CHECK := missing=$$($(BIN)/pip check) || { echo "$$missing"; exit 1; }
 CODEX := .codex-cli/node_modules/.bin/codex
+NPM_INSTALL := npm install --silent --no-fund --no-audit --prefix
 CLIENTS := .npm-clients/node_modules/.bin
 
 .PHONY: run examples test test-codex test-clients test-install check format bench soak picture lock clean help
@@ -32,12 +33,14 @@ test: $(READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, 
 	$(BIN)/pytest -n auto --dist worksteal
 
 test-codex: $(READY) ## Test against the real Codex CLI (downloads about 440 MB from npm, once)
-	@test -x $(CODEX) || npm install --silent --no-fund --no-audit --prefix .codex-cli @openai/codex
+	@test -x $(CODEX) || $(NPM_INSTALL) .codex-cli @openai/codex
 	LOCKSTITCH_CODEX=$(CURDIR)/$(CODEX) $(BIN)/pytest -n 2 tests/real_codex
 
-test-clients: $(READY) ## Test against the real pi (downloads about 200 MB from npm, once)
-	@test -x $(CLIENTS)/pi || npm install --silent --no-fund --no-audit --prefix .npm-clients @mariozechner/pi-coding-agent@0.73.1
-	LOCKSTITCH_PI=$(CURDIR)/$(CLIENTS)/pi $(BIN)/pytest -n 2 tests/formats/test_pi_client.py
+test-clients: $(READY) ## Test against the real pi and opencode (downloads about 570 MB from npm, once)
+	@test -x $(CLIENTS)/pi || $(NPM_INSTALL) .npm-clients @mariozechner/pi-coding-agent@0.73.1
+	@test -x $(CLIENTS)/opencode || $(NPM_INSTALL) .npm-clients opencode-ai@1.18.33
+	LOCKSTITCH_PI=$(CURDIR)/$(CLIENTS)/pi LOCKSTITCH_OPENCODE=$(CURDIR)/$(CLIENTS)/opencode \
+		$(BIN)/pytest -n 2 tests/formats/test_pi_client.py tests/formats/test_opencode_client.py
 
 test-install: $(READY) ## Build the package and install it with each extra into a new environment; LATEST=1 for unpinned dependencies
 	LOCKSTITCH_TEST_INSTALL=1 $(BIN)/pytest -n 2 tests/install

@@ -29,6 +29,7 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "pi": Order.NEXT,
         "pydantic-ai": Order.NEXT_TURN,
         "langchain": Order.NEXT,
+        "opencode": Order.ANYWHERE,
     }
 
 
@@ -68,7 +69,10 @@ def test_reading_takes_any_mapping_and_leaves_it_as_it_was(name, wire):
 @given(data=st.data())
 def test_items_of_one_wire_item_have_slots_of_their_own(name, data):
     for wire in data.draw(HISTORIES[name]):
-        slots = [item.slot for item in DIALECTS[name].read(wire)]
+        items = DIALECTS[name].read(wire)
+        # An output that is written into its call's own part has the slot of the call.
+        inline = [item for item in items if item.part is Part.OUTPUT and item.family.inline]
+        slots = [item.slot for item in items if item not in inline]
         assert len(slots) == len(set(slots))
 
 

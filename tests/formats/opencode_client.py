@@ -65,11 +65,21 @@ class OpencodeClient:
 
     def run(self, prompt: str, *arguments: str) -> Run:
         """A new session, to the end of its first turn."""
-        return _finish(self._start(*arguments, prompt))
+        return _finish(self._start(prompt, *arguments))
 
     def resume(self, prompt: str) -> Run:
         """The next turn of the last session."""
         return self.run(prompt, "--continue")
+
+    def export(self) -> str:
+        """The only session, as `opencode export` prints it."""
+        with closing(sqlite3.connect(self.database)) as connection:
+            ((session,),) = connection.execute("SELECT id FROM session").fetchall()
+        return _output(self._open("export", session))
+
+    def load(self, exported: Path) -> None:
+        """Import a session."""
+        assert "Imported session" in _output(self._open("import", str(exported)))
 
     def run_and_kill(self, prompt: str, *, when: Callable[[list[dict[str, Any]]], bool]) -> None:
         """A new session, killed as soon as its parts look like this."""
@@ -105,13 +115,16 @@ class OpencodeClient:
                     connection.execute("UPDATE part SET data = ? WHERE id = ?", values)
             connection.commit()
 
-    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+    def _start(self, prompt: str, *arguments: str) -> subprocess.Popen[str]:
+        return self._open("run", "--format", "json", "--title", "t", *arguments, prompt)
+
+    def _open(self, *arguments: str) -> subprocess.Popen[str]:
         folders = {
             f"XDG_{name.upper()}_HOME": str(self.folder / name)
             for name in ("data", "config", "state", "cache")
         }
         return subprocess.Popen(
-            [BINARY, "run", "--format", "json", "--title", "t", *arguments],
+            [BINARY, *arguments],
             cwd=self.project,
             env={
                 "PATH": os.environ["PATH"],
@@ -146,12 +159,22 @@ class Run:
 
 
 def _finish(process: subprocess.Popen[str]) -> Run:
+    stdout, stderr = _communicate(process)
+    return Run(process.returncode, stdout, stderr)
+
+
+def _output(process: subprocess.Popen[str]) -> str:
+    stdout, stderr = _communicate(process)
+    assert process.returncode == 0, stderr
+    return stdout
+
+
+def _communicate(process: subprocess.Popen[str]) -> tuple[str, str]:
     try:
-        stdout, stderr = process.communicate(timeout=LONGEST_RUN_SECONDS)
+        return process.communicate(timeout=LONGEST_RUN_SECONDS)
     except subprocess.TimeoutExpired:
         _kill(process)
         raise
-    return Run(process.returncode, stdout, stderr)
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

@@ -151,6 +151,24 @@ def test_what_opencode_cannot_read_is_not_called_clean(opencode, emulator, field
     opencode.change_tool("read", lambda part: part["state"].pop(field))
     emulator.say("never said")
     run = opencode.resume("go on")
-    assert run.errors and not run.said
+    assert run.errors
+    assert not run.said
     with pytest.raises(Exception, match="a completed tool part without"):
         found(opencode)
+
+
+def test_a_repaired_export_can_be_imported_and_resumed_elsewhere(opencode, emulator, tmp_path):
+    kill_while_a_tool_runs(opencode, emulator)
+    path = tmp_path / "session.json"
+    path.write_text(opencode.export())
+    with mended(Source(path), beside=tmp_path) as ready:
+        assert [change.code for change in ready.changes] == ["LS010"]
+        put_in_place(ready, path, backup=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    client = OpencodeClient(other, emulator.base_url)
+    client.load(path)
+    assert found(client) == []
+    resume(client, emulator)
+    assert results(emulator)["call_slow"] == UNKNOWN_TEXT + PARTIAL_OUTPUT + "started\n"
+    emulator.expect(violations=0)

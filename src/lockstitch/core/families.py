@@ -171,7 +171,7 @@ PI_TOOL = Family(
 OPENCODE_TOOL = Family(
     name="opencode tool",
     call_type="tool",
-    output_type="tool",
+    output_type="state",  # the field of the part that holds the result
     inline=True,
 )
 

@@ -69,7 +69,9 @@ class Opencode(PartsOfMessages):
         info = wire.get("info")
         parts = wire.get("parts")
         if type(parts) is not list:
-            return (marked(_OTHER_ITEM, signs.sign_within(wire)),)
+            # A message of another form, as long as it is text, is read as every dialect reads it.
+            text = _INPUT_ITEM if isinstance(wire.get("role"), str) else _OTHER_ITEM
+            return (marked(text, signs.sign_within(wire)),)
         plain = _OTHER_ITEM
         if type(info) is dict:
             plain = _INPUT_ITEM if info.get("role") == "user" else _MODEL_ITEM
@@ -164,7 +166,7 @@ def _read_tool(part: Wire, slot: int, items: list[Item], results: list[Item]) ->
             return
     elif status == "error":
         output = _error_text(state)
-    elif status == "pending" or status == "running":
+    elif status in {"pending", "running"}:
         if key is None:
             items.append(unread("a tool part without a callID", slot))
         else:

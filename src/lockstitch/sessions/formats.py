@@ -38,8 +38,7 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, opencode databases, exports"
-    " and part files, Agents SDK databases, LangGraph databases, LiveKit chat contexts, and JSON or"
+    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, opencode sessions, Agents SDK databases, LangGraph databases, LiveKit chat contexts, and JSON or"
     " JSONL of items, messages or request bodies"
 )
 

@@ -2,7 +2,7 @@
 
 Versions before 1.2 store every message and every part in a file of its own:
 `storage/message/SESSION/MESSAGE.json` and `storage/part/MESSAGE/PART.json`. A part holds a call
-together with its result, so each file is checked and repaired alone."""
+together with its result, so each file is checked alone. Nothing is written into that storage."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
 from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
-from lockstitch.dialects.base import Wire, as_json
+from lockstitch.dialects.base import Wire
 from lockstitch.dialects.detection import by_name
 from lockstitch.dialects.examination import examine
-from lockstitch.dialects.rewriting import rewrite_all
-from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import JsonDocument, View, elements, pieces
 from lockstitch.sessions.lines import decoded
 from lockstitch.sessions.model import Change, Scan, Sink, examined
@@ -121,22 +119,14 @@ class OpencodeStoredFile:
         return _StoredScan(format=self.name, conversations=[conversation], records=1, word="part")
 
     def write(self, source: Source, out: Sink, scan: Scan, policy: Policy) -> list[Change]:
-        edits = mending.plan(scan.conversations[0].findings, policy)
-        if not edits:
+        if not mending.plan(scan.conversations[0].findings, policy):
             return []
-        history = _history(source)
-        ((message,), _, _) = rewrite_all(_DIALECT, history, edits)
-        if not message["parts"]:
-            raise CannotMend(
-                "it holds only a part that cannot be kept. Delete this file; opencode passes over "
-                "parts that are gone."
-            )
-        log = ChangeLog(scan)
-        log.expect(edits)
-        before, after = (as_json(one["parts"][0], indent=2) for one in (history[0], message))
-        log.touched(0, [before], [after])
-        out.write(after)
-        return log.all()
+        raise CannotMend(
+            "a stored part cannot be repaired here: opencode takes every file in its folder for a "
+            "part, so a copy or a backup would stop it. Export the session, repair that file and "
+            "import it: opencode export SESSION_ID > FILE, lockstitch mend --in-place FILE, "
+            "opencode import FILE"
+        )
 
 
 class _StoredScan(Scan):

@@ -114,8 +114,10 @@ def _messages(connection: sqlite3.Connection, which: str, value: str) -> Iterato
             current = Message(message, decode(info), [])
         if part is not None:
             read = decode(data)
-            read = TornPart(part, read) if isinstance(read, str) else {**read, "id": part}
-            current.parts.append(read)
+            if isinstance(read, str):
+                current.parts.append(TornPart(part, read))
+            else:
+                current.parts.append({**read, "id": part})
     if current is not None:
         yield current
 

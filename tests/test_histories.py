@@ -22,6 +22,7 @@ from lockstitch import CannotTrim, Evidence, LockstitchError, Outcome, Policy
 from lockstitch.core import seen
 from lockstitch.core.families import RESPONSES_FAMILIES
 from lockstitch.core.mending import Drop, Settle
+from lockstitch.core.rules import OPEN_CALL
 from lockstitch.dialects import DIALECTS
 from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 
@@ -132,7 +133,7 @@ def _wrong(findings):
     """What is wrong with which call. Without an output it is the same call, whether others that
     were made with it are still there or not."""
     return Counter(
-        ("no output" if finding.rule in NO_OUTPUT else finding.code, finding.key)
+        ("no output" if finding.rule in OPEN_CALL else finding.code, finding.key)
         for finding in findings
     )
 

@@ -69,6 +69,8 @@ def test_the_nine_families_are_those_of_the_facts():
         (families.CHAT_TOOL, Join.TOOL_CALL_ID),
         (families.TOOL_USE, Join.TOOL_USE_ID),
         (families.SERVER_TOOL_USE, Join.TOOL_USE_ID),
+        (families.VERCEL_TOOL, Join.TOOL_CALL_ID_OF_PART),
+        (families.VERCEL_APPROVAL, Join.APPROVAL_ID),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -76,17 +78,39 @@ def test_each_family_is_joined_by_the_fields_of_the_facts(family, join):
     assert family.join is join
 
 
-def test_no_two_families_share_a_name_or_a_type():
-    for field in ("name", "call_type", "output_type"):
-        values = [getattr(family, field) for family in families.ALL_FAMILIES]
+# The other families come from libraries that have several spellings of one type.
+OF_PROVIDERS = tuple(f for f in families.ALL_FAMILIES if f not in families.VERCEL_FAMILIES)
+
+
+def test_no_two_families_share_a_name():
+    names = [family.name for family in families.ALL_FAMILIES]
+    assert len(set(names)) == len(names)
+
+
+def test_no_two_families_of_openai_and_anthropic_share_a_type():
+    for field in ("call_type", "output_type"):
+        values = [getattr(family, field) for family in OF_PROVIDERS]
         assert len(set(values)) == len(values), field
 
 
-@pytest.mark.parametrize("call", families.ALL_FAMILIES, ids=lambda f: f.name)
+@pytest.mark.parametrize("call", OF_PROVIDERS, ids=lambda f: f.name)
 @pytest.mark.parametrize("output", families.ALL_FAMILIES, ids=lambda f: f.name)
 def test_only_the_local_shell_has_two_legal_answers(call, output):
     codex_form = call is families.LOCAL_SHELL and output is families.FUNCTION
     assert call.accepts(output) is (call is output or codex_form)
+
+
+@pytest.mark.parametrize("call", families.VERCEL_FAMILIES, ids=lambda f: f.name)
+@pytest.mark.parametrize("output", families.ALL_FAMILIES, ids=lambda f: f.name)
+def test_a_call_of_the_ai_sdk_takes_every_spelling_of_a_result_and_nothing_else(call, output):
+    alike = output in families.VERCEL_FAMILIES and (
+        output is call
+        or (
+            not (call.inline or output.inline)
+            and (output.join, output.asks_first) == (call.join, call.asks_first)
+        )
+    )
+    assert call.accepts(output) is alike
 
 
 def test_an_output_without_a_key_is_legal_only_as_an_event_and_as_a_tool_search():
@@ -99,12 +123,12 @@ def test_only_a_tool_search_is_ever_called_without_a_key():
 
 
 def test_the_server_answers_programs_and_its_own_tools():
-    by_server = {f.name for f in families.ALL_FAMILIES if f.by_server}
+    by_server = {f.name for f in OF_PROVIDERS if f.by_server}
     assert by_server == {"program", "server tool use", "MCP tool use"}
 
 
 def test_only_an_approval_asks_before_anything_is_done():
-    assert [f for f in families.ALL_FAMILIES if f.asks_first] == [families.MCP_APPROVAL]
+    assert [f for f in OF_PROVIDERS if f.asks_first] == [families.MCP_APPROVAL]
 
 
 def test_nothing_answers_the_calls_that_hold_their_own_result():

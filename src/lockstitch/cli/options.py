@@ -90,7 +90,7 @@ def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
     return click.option(*names, **settings)
 
 
-DIALECTS: Final = ("responses", "chat", "messages", "realtime")
+DIALECTS: Final = ("responses", "chat", "messages", "realtime", "vercel", "vercel-ui")
 DIALECT: Final = option(
     "--dialect",
     type=click.Choice(DIALECTS),

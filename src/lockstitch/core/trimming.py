@@ -92,6 +92,8 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
                 group = reasoning = None
             elif part is Part.CALL:
                 waiting = _Waiting(item.family)
+                if item.about is not None and item.about in threads:
+                    together(threads[item.about].first, at)
                 for key in keys:
                     thread = threads.setdefault(key, _Thread(at))
                     if thread.whole:

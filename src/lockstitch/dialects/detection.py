@@ -15,15 +15,19 @@ from lockstitch.dialects.chat import Chat
 from lockstitch.dialects.messages import Messages
 from lockstitch.dialects.realtime import Realtime
 from lockstitch.dialects.responses import Responses
+from lockstitch.dialects.vercel import Vercel
+from lockstitch.dialects.vercel_ui import VercelUI
 
 DIALECTS: Final[dict[str, Dialect]] = {
     "responses": Responses(),
     "chat": Chat(),
     "messages": Messages(),
     "realtime": Realtime(),
+    "vercel": Vercel(),
+    "vercel-ui": VercelUI(),
 }
 
-_ASKED: Final = ("realtime", "chat", "messages", "responses")
+_ASKED: Final = ("realtime", "vercel", "vercel-ui", "chat", "messages", "responses")
 """Which dialect an item is of is asked in this order: what is more specific comes first."""
 
 _REALTIME: Final = DIALECTS["realtime"]

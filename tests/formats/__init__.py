@@ -5,11 +5,12 @@ samples of its own."""
 
 from __future__ import annotations
 
-from tests.formats import agents, openai_and_anthropic, session_files
+from tests.formats import agents, openai_and_anthropic, session_files, vercel
 from tests.formats.sample import Sample
 
 SAMPLES: tuple[Sample, ...] = (
     *openai_and_anthropic.SAMPLES,
     *session_files.SAMPLES,
     *agents.SAMPLES,
+    *vercel.SAMPLES,
 )

@@ -548,7 +548,9 @@ class Pairing(Struct, eq=False):
             return
         evidence = self._evidence(call)
         about = call.about
-        if (evidence is None and item.incomplete) or (about is not None and about.item.incomplete):
+        # Nobody was asked about a call that was cut off, whatever its request says.
+        cut_off = item.incomplete and (evidence is None or call.asked)
+        if cut_off or (about is not None and about.item.incomplete):
             self._found(rules.INCOMPLETE_CALL, call.place, call)
         elif call.cut is not None:
             self._found(

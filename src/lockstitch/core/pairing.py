@@ -253,7 +253,7 @@ class Pairing(Struct, eq=False):
         """The approval of a call was answered."""
         call.asked = True
         call.approved = approved
-        if call.answer_at is None:
+        if call.answer_at is None and self._last_input < call.at:
             self._decided.append(call)
             self._decided_at = at
 
@@ -363,8 +363,13 @@ class Pairing(Struct, eq=False):
         family = call.item.family
         assert family is not None
         by_server = item.family is not None and item.family.by_server
-        if self._last_input > call.at and not family.asks_first:
-            between = Place(self._last_input)
+        between = Place(self._last_input) if self._last_input > call.at else None
+        about = call.about
+        if between is None and about is not None and about.answer_at not in (None, at):
+            assert about.item.family is not None
+            if not about.item.family.by_server:
+                between = about.answer  # whoever finds the approval last runs the call again
+        if between is not None:
             return self._found(rules.NOT_ADJACENT, Place(at, item.slot), call, other=between)
         if item.misplaced or (by_server and not family.by_server):
             return self._found(rules.NOT_ADJACENT, Place(at, item.slot), call)

@@ -178,7 +178,7 @@ def _tool_part(part: Any, slot: int) -> Item:
         return _result(part, slot, _TOOL)
     if kind == "tool-approval-response":
         return _answer(part, slot)
-    if kind in _PARTS:
+    if kind in ("tool-call", "tool-approval-request"):
         return unread(f"a {kind} part in a message of the role `tool`", slot)
     return _plain(part, _OTHER_ITEM)
 

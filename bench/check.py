@@ -13,8 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+import lockstitch
+from bench.formats import FORMATS, conversation
 from bench.harness import Result, compare
 from bench.sessions import rollout
+from lockstitch.dialects import detect
 from lockstitch.sessions.files import check_file, mended
 from lockstitch.sessions.source import Source
 
@@ -24,6 +27,9 @@ DATA = Path(tempfile.gettempdir(), "lockstitch-bench")
 
 CHECK_TARGET = 1.5
 MEND_TARGET = 2.5
+FORMAT_TARGET = 2.0
+"""No format of messages is checked at less than half the speed of Chat Completions."""
+CALLS = 20_000
 FLAT_TARGET = 1.1
 """Peak memory on ten times the file, compared with the file: noise of the allocator allowed."""
 START_LIMIT_SECONDS = 0.150
@@ -52,6 +58,20 @@ def run() -> Iterator[Result]:
         peer_is=peer,
     )
     yield compare("mend 200 MB", ours=mend, peer=decode, target=MEND_TARGET, peer_is=peer)
+    chat = conversation("chat", CALLS)
+    for name in FORMATS:
+        if name == "chat":
+            continue
+        items = conversation(name, CALLS)
+        assert detect(items).name == name
+        assert lockstitch.check(items) == lockstitch.check(chat) == []
+        yield compare(
+            f"check a list, {name}",
+            ours=lambda items=items: lockstitch.check(items),
+            peer=lambda: lockstitch.check(chat),
+            target=FORMAT_TARGET,
+            peer_is="the same conversation in chat",
+        )
     yield Result(
         "check, peak memory",
         ours=_peak_mib(large),

@@ -19,10 +19,9 @@ from pydantic import BaseModel
 
 import lockstitch
 from lockstitch import CannotTrim, Evidence, LockstitchError, Outcome, Policy
-from lockstitch.core import seen
+from lockstitch.core import rules, seen, trimming
 from lockstitch.core.families import RESPONSES_FAMILIES
 from lockstitch.core.mending import Drop, Settle
-from lockstitch.core.rules import OPEN_CALL
 from lockstitch.dialects import DIALECTS
 from tests.generated import HISTORIES, dialects_and_histories, examples, hostile_items
 
@@ -123,34 +122,59 @@ def test_trimming_never_yields_a_finding_that_was_not_there(pair, most, keep_lea
     except lockstitch.CannotTrim:
         assert keep_leading
         return
-    assert len(trimmed) <= most
+    if len(trimmed) > most:
+        _expect_only_the_newest_pair(trimmed[_leading(history, keep_leading) :], dialect)
     before = _wrong(lockstitch.check(history, dialect=dialect))
     after = _wrong(lockstitch.check(trimmed, dialect=dialect))
     assert not after - before
+
+
+def _expect_only_the_newest_pair(kept, dialect):
+    """More than fits is kept for one reason: the newest calls of the current turn, and what a cut
+    would tear from them."""
+    dialect = DIALECTS[dialect]
+    core = [dialect.read(wire) for wire in kept]
+    allowed = trimming.cut_points(core)
+    for at in range(1, len(kept)):
+        allowed[at] = allowed[at] and dialect.may_begin(core[at])
+    assert trimming.newest_pair(core, allowed) == 0
+
+
+def _leading(history, keep_leading):
+    plain = [wire.get("role") not in ("system", "developer") for wire in history]
+    return plain.index(True) if keep_leading and True in plain else 0
 
 
 def _wrong(findings):
     """What is wrong with which call. Without an output it is the same call, whether others that
     were made with it are still there or not."""
     return Counter(
-        ("no output" if finding.rule in OPEN_CALL else finding.code, finding.key)
+        ("no output" if finding.rule in rules.OPEN_CALL else finding.code, finding.key)
         for finding in findings
     )
 
 
 @settings(max_examples=examples(500))
 @given(st.lists(hostile_items, max_size=8), st.sampled_from([None, *HISTORIES]))
-def test_no_items_make_check_raise(items, dialect):
-    for finding in lockstitch.check(items, dialect=dialect):
+def test_any_items_are_checked_or_refused(items, dialect):
+    try:
+        found = lockstitch.check(items, dialect=dialect)
+    except lockstitch.NotAHistory:
+        return
+    for finding in found:
         assert finding.message
         assert finding.code.startswith("LS")
 
 
 @settings(max_examples=examples(300))
 @given(st.lists(hostile_items, max_size=8), st.sampled_from([None, *HISTORIES]))
-def test_no_items_make_mend_raise(items, dialect):
-    mended = lockstitch.mend(items, dialect=dialect)
-    assert lockstitch.check(mended, dialect=dialect) == [] or mended.edits == []
+def test_any_items_are_repaired_or_refused(items, dialect):
+    try:
+        mended = lockstitch.mend(items, dialect=dialect)
+    except lockstitch.NotAHistory:
+        return
+    if mended:
+        assert lockstitch.check(mended, dialect=dialect) == [] or mended.edits == []
 
 
 # --- what may be passed ------------------------------------------------------------------------
@@ -590,9 +614,9 @@ kinds = ["function_call", "function_call_output", "custom_tool_call", "local_she
 for seed in range(60):
     r = random.Random(seed)
     history = [
-        {"type": r.choice(kinds), "call_id": r.choice("abc"), "id": r.choice("abcxyz"),
-         "role": "user", "output": "ok"}
-        for _ in range(12)
+        {"type": kind, "id": r.choice("abcxyz"), "role": "user", "content": "hm"}
+        | ({} if kind == "message" else {"call_id": r.choice("abc"), "output": "ok"})
+        for kind in r.choices(kinds, k=12)
     ]
     mended = lockstitch.mend(history, dialect="responses")
     print(msgspec.json.encode([list(mended), lockstitch.trim(history, max_items=5),
@@ -623,10 +647,39 @@ def test_the_newest_items_that_fit_are_kept_and_are_the_very_objects():
     assert all(new is old for new, old in zip(trimmed, history[1:], strict=True))
 
 
-def test_a_pair_that_does_not_fit_goes_whole():
+def test_a_pair_of_an_earlier_turn_that_does_not_fit_goes_whole():
     history = [USER, call(), output(), USER]
     assert lockstitch.trim(history, max_items=2) == [USER]
-    assert lockstitch.trim(history[:3], max_items=1) == []
+    assert lockstitch.trim(history, max_items=0) == []
+
+
+def test_the_newest_pair_of_the_current_turn_stays_however_large_its_output_is():
+    giant = output("call_b", "x" * 5_000_000)
+    history = [USER, call(), output(), USER, call("call_b"), giant]
+    assert lockstitch.trim(history, max_bytes=10_000) == history[4:]
+    assert lockstitch.trim(history, max_tokens=100) == history[4:]
+    assert lockstitch.trim(history, max_items=0) == history[4:]
+    said = {"type": "message", "role": "assistant", "content": "It is long."}
+    assert lockstitch.trim([*history, said], max_bytes=10_000) == [*history[4:], said]
+
+
+def test_calls_made_at_once_stay_with_all_their_outputs_in_the_current_turn():
+    made = [call("call_b"), call("call_c"), output("call_b"), output("call_c", "x" * 10_000)]
+    assert lockstitch.trim([USER, *made], max_bytes=100) == made
+
+
+def test_the_newest_pair_of_a_turn_of_messages_stays_behind_its_question():
+    history = [
+        {"role": "user", "content": "an old question"},
+        {"role": "assistant", "content": "an old answer"},
+        {"role": "user", "content": "read it"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "read"}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x" * 9_000}],
+        },
+    ]
+    assert lockstitch.trim(history, max_bytes=100) == history[2:]
 
 
 def test_without_limits_everything_stays():
@@ -637,7 +690,7 @@ def test_without_limits_everything_stays():
 
 @pytest.mark.parametrize("most", [0, 40, 100, 150, 10_000])
 def test_what_is_left_is_within_the_bytes(most):
-    history = [USER, call(), output(), USER, call("call_b"), output("call_b", "x" * 50)]
+    history = [USER, call(), output(), USER, call("call_b"), output("call_b", "x" * 50), USER]
     trimmed = lockstitch.trim(history, max_bytes=most)
     assert sum(len(msgspec.json.encode(item)) for item in trimmed) <= most
     assert lockstitch.check(trimmed) == []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lockstitch.core import mending, trimming
-from lockstitch.core.errors import CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
+from lockstitch.core.errors import CannotMend, CannotTrim, NotAHistory, NotEvidence, UnknownPolicy
 from lockstitch.core.findings import Finding
 from lockstitch.core.mending import Edit, Policy
 from lockstitch.core.outcomes import Evidence, Outcome
@@ -90,9 +90,20 @@ def mend(
     mended.edits = []
     mended.removed = []
 
+    def findings(now: _Round) -> list[Finding]:
+        examination = examine(chosen, now.history, evidence=evidence)
+        if now is start:
+            _understood(examination)
+        elif examination.records and not examination.recognised:
+            raise CannotMend(
+                "Only items of no known format would be left: the others are outputs without calls."
+                " Nothing was changed. If they continue a previous_response_id or a conversation,"
+                " pass anchored=True."
+            )
+        return examination.finish(anchored=anchored)
+
     def step(now: _Round) -> _Round | None:
-        examination = _understood(examine(chosen, now.history, evidence=evidence))
-        edits = mending.plan(examination.finish(anchored=anchored), policy, evidence=evidence)
+        edits = mending.plan(findings(now), policy, evidence=evidence)
         if not edits:
             return None
         history, origins, removed = rewrite_all(chosen, now.history, edits)
@@ -104,7 +115,7 @@ def mend(
         ]
         return _Round(history, kept)
 
-    done = mending.in_rounds(start, step)
+    done = mending.in_rounds(start, step, findings)
     mended += done.current
     if sdk is not None:
         mended[:] = [sdk.load(one) if isinstance(one, dict) else one for one in mended]

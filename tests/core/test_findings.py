@@ -95,6 +95,15 @@ SENTENCES = [
         'output for call_a says that it did not run ("aborted"); '
         "it finished with exit code 0 (item 9)",
     ),
+    (finding(rules.ORPHAN_OUTPUT), "output without a call id"),
+    (
+        finding(rules.UNANSWERED_APPROVAL, key="mcpr_1", name="pay", evidence=NEVER),
+        "mcpr_1 (pay) asks for approval, and nobody answered",
+    ),
+    (
+        finding(rules.INCOMPLETE_CALL, key="call_a", name="book"),
+        "call_a (book) was cut off before its arguments were complete",
+    ),
     (finding(rules.UNDECODABLE, detail="the line is torn"), "the line is torn"),
     (finding(rules.ORDINAL, detail="ordinal 4 is repeated"), "ordinal 4 is repeated"),
     (finding(rules.NO_HEADER, detail="no session_meta"), "no session_meta"),

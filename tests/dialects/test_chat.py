@@ -68,7 +68,7 @@ def test_a_custom_tool_call_is_a_call_with_its_name():
         (SAID, Part.MODEL),
         (made(), Part.MODEL),
         ({"role": "assistant", "tool_calls": None}, Part.MODEL),
-        ({"role": "tool", "content": "x"}, Part.OTHER),
+        ({"role": "tool", "content": "x"}, Part.OUTPUT),
         ({"content": "x"}, Part.OTHER),
         ({"role": 7}, Part.OTHER),
     ],
@@ -78,10 +78,12 @@ def test_every_other_message_is_read_for_the_part_it_plays(wire, part):
 
 
 @pytest.mark.parametrize("call", [None, 7, "a", [], {}, {"id": None}, {"id": ""}, {"id": 7}])
-def test_a_tool_call_that_is_none_does_not_move_the_slots_of_the_others(call):
+def test_a_tool_call_without_an_id_is_unread_and_keeps_its_slot(call):
     wire = {"role": "assistant", "tool_calls": [call, *made("b")["tool_calls"]]}
-    (item,) = CHAT.read(wire)
+    broken, item = CHAT.read(wire)
     assert (item.key, item.slot) == ("b", 1)
+    assert (broken.part, broken.slot) == (Part.OTHER, 0)
+    assert broken.unread == "a tool call without an id"
 
 
 def test_only_a_short_text_is_carried_as_a_note():

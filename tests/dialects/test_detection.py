@@ -138,7 +138,13 @@ def test_realtime_items_without_their_object_are_read_as_items_all_the_same():
 def test_an_open_call_is_found_without_being_told_the_dialect():
     for _, history in HISTORIES.values():
         told = detect(history).name
-        assert lockstitch.check(history) == lockstitch.check(history, dialect=told)
+        try:
+            expected = lockstitch.check(history, dialect=told)
+        except lockstitch.NotAHistory:
+            with pytest.raises(lockstitch.NotAHistory):
+                lockstitch.check(history)
+        else:
+            assert lockstitch.check(history) == expected
 
 
 def test_text_alone_is_whole_in_every_dialect():
@@ -147,10 +153,16 @@ def test_text_alone_is_whole_in_every_dialect():
     assert lockstitch.check(TEXT) == []
 
 
-@pytest.mark.parametrize("history", [[], TEXT, [{}], [{"x": 1}]])
-def test_where_nothing_tells_some_dialect_is_chosen_and_finds_nothing(history):
+@pytest.mark.parametrize("history", [[], TEXT])
+def test_text_is_read_in_some_dialect_and_is_clean(history):
     assert detect(history).name in DIALECTS
     assert lockstitch.check(history) == []
+
+
+@pytest.mark.parametrize("history", [[{}], [{"x": 1}], [{"x": 1}, {"y": "z"}]])
+def test_a_list_without_any_known_item_is_refused(history):
+    with pytest.raises(lockstitch.NotAHistory, match="no item is a message"):
+        lockstitch.check(history)
 
 
 def test_the_first_item_that_tells_decides():

@@ -125,7 +125,7 @@ def test_a_result_is_an_output_of_the_family_it_names():
         (assistant("just text"), Part.MODEL),
         (assistant({"type": "tool_use"}), Part.OTHER),
         (assistant({"type": "tool_use", "id": ""}), Part.OTHER),
-        (user({"type": "tool_result"}), Part.OTHER),
+        (user({"type": "tool_result"}), Part.OUTPUT),
         (assistant({"type": "redacted_thinking", "data": "x"}), Part.REASONING),
         (assistant({"type": "a_type_of_next_year"}), Part.MODEL),
     ],

@@ -162,4 +162,7 @@ def test_a_common_item_with_anything_in_a_field_is_read_as_the_dialect_reads_it(
             (expected,) = DIALECTS["responses"].read(wire)
             broke_off = wire.get("status") == "incomplete" and expected.part is Part.CALL
             (read,) = reading("responses").read(msgspec.json.encode(wire))
-            assert read == msgspec.structs.replace(expected, lone=expected.lone or broke_off), wire
+            kept = msgspec.structs.replace(
+                expected, lone=expected.lone or broke_off, partial=False, arguments=None
+            )
+            assert read == kept, wire

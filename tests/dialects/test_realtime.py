@@ -53,16 +53,20 @@ def test_functions_and_approvals_are_read_as_in_responses(family):
     [f for f in families.RESPONSES_FAMILIES if f not in families.REALTIME_FAMILIES],
     ids=lambda f: f.name,
 )
-def test_a_family_that_realtime_does_not_have_is_an_unknown_type(family):
+def test_a_family_that_realtime_does_not_have_is_not_judged(family):
     for kind in (family.call_type, family.output_type):
         wire = {"type": kind, "call_id": "k", "id": "item_9", "execution": "client"}
         assert read(wire).part is Part.OTHER
-        assert codes(wire, SAID) == []
+        with pytest.raises(lockstitch.NotAHistory, match=f"`{kind}`"):
+            codes(wire, SAID)
 
 
-def test_an_output_without_a_call_id_is_no_event_here():
+def test_an_output_without_a_call_id_is_an_orphan_and_no_event():
     # "`function_call_output` item, `call_id` required"
-    assert read({"type": "function_call_output", "output": "x"}).part is Part.OTHER
+    for named in ({}, {"name": "alarm"}):
+        wire = {"type": "function_call_output", "output": "x", **named}
+        assert read(wire).part is Part.OUTPUT
+        assert codes(SAID, wire) == [("LS002", 1)]
 
 
 def test_a_whole_conversation_is_whole():

@@ -183,7 +183,7 @@ def test_a_pair_of_each_family_is_whole(family):
 @every_family
 def test_half_a_pair_of_each_family_is_found(family):
     (finding,) = lockstitch.check([CALLS[family.name], USER])
-    assert (finding.code, finding.family) == ("LS001", family)
+    assert (finding.code, finding.family) == ("LS013" if family.asks_first else "LS001", family)
     (finding,) = lockstitch.check([OUTPUTS[family.name], USER])
     assert finding.code == "LS002"
 
@@ -249,7 +249,8 @@ def test_a_program_may_still_be_answered_by_the_server_until_the_user_speaks():
 def test_an_approval_is_joined_by_its_id_and_has_no_call_id():
     assert lockstitch.check([CALLS["MCP approval"], OUTPUTS["MCP approval"]]) == []
     wrong = {"type": "mcp_approval_response", "call_id": "call_a", "approve": True}
-    assert [f.code for f in lockstitch.check([CALLS["MCP approval"], wrong])] == ["LS001"]
+    codes = [f.code for f in lockstitch.check([CALLS["MCP approval"], wrong])]
+    assert codes == ["LS013", "LS002"]
 
 
 @pytest.mark.parametrize(
@@ -500,12 +501,20 @@ def test_mending_never_leaves_a_program_without_the_id_that_it_must_have(broken)
 
 
 def test_unknown_types_and_fields_come_through_mending_untouched():
-    strange = {"type": "a_type_of_next_year", "call_id": "call_a", "x": {"y": [1, None]}}
+    strange = {"type": "a_type_of_next_year", "id": "call_a", "x": {"y": [1, None]}}
     noted = {**CALLS["function"], "a_field_of_next_year": [1, 2], "id": "fc_1"}
     mended = lockstitch.mend([strange, noted, USER])
     assert mended[0] is strange
     assert mended[1] is noted
     assert mended[3] is USER
+
+
+def test_an_unknown_type_with_a_call_id_is_not_judged():
+    strange = {"type": "a_type_of_next_year", "call_id": "call_a"}
+    assert read(strange).unread == "type `a_type_of_next_year` with a `call_id`"
+    for function in (lockstitch.check, lockstitch.mend, lockstitch.trim):
+        with pytest.raises(lockstitch.NotAHistory, match=r"Item 1 .*`a_type_of_next_year`"):
+            function([USER, strange])
 
 
 # --- a provider that scans in order ------------------------------------------------------------

@@ -81,6 +81,7 @@ SAMPLES = (
     Sample(
         "requests",
         [
+            {"custom_id": "0", "body": {"messages": [{"role": "user", "content": "Hello."}]}},
             {
                 "custom_id": "1",
                 "body": {
@@ -100,7 +101,7 @@ SAMPLES = (
                         {"role": "user", "content": "And?"},
                     ],
                 },
-            }
+            },
         ],
         json_lines,
         is_list=False,

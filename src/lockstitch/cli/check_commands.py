@@ -94,8 +94,10 @@ def check(
 ) -> int:
     """Find broken tool calls in session files.
 
-    Reports calls without outputs, outputs without calls, torn lines and more. PATH is a file, a
-    folder, store:URL, or - for standard input. Default: the current folder.
+    Reports calls without outputs, outputs without calls, torn lines and more. A file is clean only
+    if every item in it was understood: if something looks like a tool call or result and cannot be
+    read as one, check exits with 2 and names it. PATH is a file, a folder, store:URL, or - for
+    standard input. Default: the current folder.
 
     Exit codes: 0 no problems, 1 problems found, 2 something could not be read."""
     if explain is not None:
@@ -166,6 +168,11 @@ def check(
 @option("--settle/--no-settle", default=True, help="Add an output to calls without one.")
 @option("--drop-orphans/--no-drop-orphans", default=True, help="Remove outputs without a call.")
 @option(
+    "--drop-incomplete/--no-drop-incomplete",
+    default=True,
+    help="Remove calls that were cut off before their arguments were complete.",
+)
+@option(
     "--move-outputs/--no-move-outputs",
     default=True,
     help="Move outputs to where the provider expects them.",
@@ -181,6 +188,7 @@ def mend(
     paths: tuple[str, ...],
     settle: bool,
     drop_orphans: bool,
+    drop_incomplete: bool,
     move_outputs: bool,
     keep: str,
     **options: Any,
@@ -204,6 +212,7 @@ def mend(
     policy = Policy(
         settle=settle,
         drop_orphans=drop_orphans,
+        drop_incomplete=drop_incomplete,
         move_outputs=move_outputs,
         keep="last" if keep == "last" else "first",
     )

@@ -11,7 +11,7 @@ from lockstitch.core.errors import CannotTrim
 from lockstitch.core.facts import START, Seq
 from lockstitch.core.ledger import Ledger
 from lockstitch.core.links import back
-from lockstitch.core.trimming import cut_points, newest, newest_pair
+from lockstitch.core.trimming import cut_points, newest
 
 
 def cut_behind(
@@ -19,10 +19,9 @@ def cut_behind(
 ) -> Seq:
     """The link behind which the newest part begins that fits the limits; `START` if all fits.
 
-    ``limits`` are pairs of the cost of one entry and the most that all may cost. The newest calls
-    of the current turn always stay. Without such calls, where not even the newest whole part fits,
-    the cut is after the last link, and nothing is left; where that would lose a call that waits
-    for its output, `CannotTrim` is raised."""
+    ``limits`` are pairs of the cost of one entry and the most that all may cost. Where not even
+    the newest whole part fits, the cut is behind the last link, and nothing is left; where that
+    would lose a call that waits for its output, `CannotTrim` is raised."""
     tip = ledger.link(ledger.tip if tip is None else tip).seq
     links = [link for link, _ in back(ledger.links, tip)][::-1]
     found = arranged(links)
@@ -30,8 +29,7 @@ def cut_behind(
     ends_at = {start: link.seq for start, link in zip(found.starts[1:], links, strict=False)}
     if links:
         ends_at[len(entries)] = links[-1].seq
-    parts = [ledger.parts[seq] for seq in entries]
-    whole = cut_points(parts)
+    whole = cut_points([ledger.parts[seq] for seq in entries])
     allowed = [may and (at == 0 or at in ends_at) for at, may in enumerate(whole)]
     if found.unsettled:
         # A call without its output stays, with what follows it: its output is still to come.
@@ -39,7 +37,7 @@ def cut_behind(
         first_open = next(at for at, seq in enumerate(entries) if seq in waiting)
         allowed[first_open + 1 :] = [False] * (len(allowed) - first_open - 1)
     costs = [(lambda at, cost=cost: cost(entries[at]), most) for cost, most in limits]
-    first = newest(allowed, costs, at_latest=newest_pair(parts, allowed))
+    first = newest(allowed, costs)
     if not allowed[first]:
         named = ", ".join(call.named for call in found.unsettled)
         raise CannotTrim(

@@ -149,7 +149,7 @@ def _contradicted(finding: Finding, where: _Where) -> str:
 
 
 def _unapproved(finding: Finding, where: _Where) -> str:
-    return f"{_call(finding)} asks for approval, and nobody answered{_evidence(finding, where)}"
+    return f"{_call(finding)} asks for approval, and nobody answered"
 
 
 def _partial(finding: Finding, where: _Where) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -311,17 +312,25 @@ outputs that answer nothing go. A history with only these findings is whole afte
 _State = TypeVar("_State")
 
 
-def in_rounds(state: _State, step: Callable[[_State], _State | None]) -> _State:
+def in_rounds(
+    state: _State,
+    step: Callable[[_State], _State | None],
+    left: Callable[[_State], Iterable[object]],
+) -> _State:
     """Repeat ``step``, which examines a history, plans and rewrites it, until it returns None:
-    nothing is left to do. Raises `CannotMend` past `MOST_ROUNDS`; nothing was changed then."""
+    nothing is left to do. Raises `CannotMend` past `MOST_ROUNDS`, with the findings that ``left``
+    gives for the last state; nothing was changed then."""
     for _ in range(MOST_ROUNDS):
         changed = step(state)
         if changed is None:
             return state
         state = changed
+    named = "; ".join(str(finding) for finding in islice(left(state), 3))
+    if not named:
+        return state
     raise CannotMend(
-        f"It is still not valid after {MOST_ROUNDS} rounds of repairs. Nothing was changed. Please "
-        "report this history."
+        f"Still not valid after {MOST_ROUNDS} rounds of repairs: {named}. Nothing was changed. "
+        "Please report this history."
     )
 
 

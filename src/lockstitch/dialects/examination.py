@@ -15,6 +15,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.items import Item, Part, Place
 from lockstitch.core.outcomes import Evidence
 from lockstitch.core.pairing import Pairing, read_through
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import output_at
 
@@ -93,6 +94,11 @@ class Examination:
             if item.part is _CALL:
                 self._testify(item, at)
 
+    def expect_no_calls(self, value: object, what: str, at: int = 0) -> None:
+        """Take something that is not an item of the history: no call may be in it."""
+        if self.unread is None and signs.sign_within(value) is not None:
+            self.unread = Unread(Place(at), what)
+
     def _testify(self, call: Item, at: int) -> None:
         if self._evidence and call.key is not None:
             known = self._evidence.get(call.key)
@@ -113,14 +119,16 @@ def examine(
     evidence: Mapping[str, Evidence] | None = None,
     read: Reader | None = None,
 ) -> Examination:
-    """Examine wire items in memory; what is not a dictionary is passed over. ``behind`` are calls
-    that wait for their outputs before the first item; positions count them."""
+    """Examine wire items in memory; what is not a dictionary cannot hold a call. ``behind`` are
+    calls that wait for their outputs before the first item; positions count them."""
 
     def feed(one: Examination) -> None:
         one.wait_for(behind)
         for at, wire in enumerate(history, len(behind)):
             if isinstance(wire, dict):
                 one.add(wire, at)
+            else:
+                one.expect_no_calls(wire, "not an object", at)
 
     examination, _ = read_through(Examination(dialect, evidence=evidence, read=read), feed)
     return examination

@@ -116,7 +116,8 @@ def _read_responses(item: bytes) -> Sequence[Item]:
 def _classified(item: bytes) -> Item:
     """The core item of any Responses item."""
     wire = decoded(item)
-    (read,) = DIALECTS["responses"].read(wire)
+    (item_read,) = DIALECTS["responses"].read(wire)
+    read = _kept(item_read)
     if wire.get("status") == "incomplete" and read.part is _CALL:
         # It broke off half-way: it must not run, and no output is asked for it.
         return msgspec.structs.replace(read, lone=True)

@@ -51,6 +51,8 @@ _MESSAGE_FIELDS: Final = frozenset(
 )
 """Fields of a message that hold no call."""
 
+_REFERENCE_FIELDS: Final = frozenset({"type", "id"})
+
 _OTHER_ITEM: Final = Item(Part.OTHER)
 _COMPACTION_ITEM: Final = Item(Part.COMPACTION)
 
@@ -212,7 +214,11 @@ class Responses(OwnItems):
             if partial or type(said) is str:
                 item = msgspec.structs.replace(item, partial=partial, arguments=said)
         elif item.unread is None:
-            if part is _REFERENCE and get("type") is None and len(wire) > 1:
+            if (
+                part is _REFERENCE
+                and get("type") is None
+                and not _REFERENCE_FIELDS.issuperset(wire)
+            ):
                 item, part = _OTHER_ITEM, _OTHER  # a reference without its type is an id alone
             item = marked(item, _sign(wire, part))
         return (item,)

@@ -7,7 +7,7 @@ dialect that knows better (a known type, a payload that belongs to a tool) does 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 DEEPEST_LEVEL = 4
@@ -40,6 +40,9 @@ _TOOL_TAG: Final = re.compile(
     r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation|approval)"
     r"|custom_tool|tool-|dynamic-tool",
     re.IGNORECASE,
+)
+_CALL_TAG: Final = re.compile(
+    r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation)", re.IGNORECASE
 )
 _TOOL_ROLES: Final = frozenset({"tool", "function"})
 _PLAIN_TAGS: Final = frozenset(
@@ -110,10 +113,29 @@ def sign_of(part: Mapping[str, Any]) -> str | None:
     return None
 
 
-def sign_within(value: object, *, level: int = DEEPEST_LEVEL) -> str | None:
-    """The first sign in a value or below it, `DEEPEST_LEVEL` levels deep."""
+def certain_sign_of(part: Mapping[str, Any]) -> str | None:
+    """Like `sign_of`, for JSON that may be anything: descriptions of tools, schemas and settings
+    have the same field names, but not with an id, a list of calls or a type tag in them."""
+    if not FIELDS.isdisjoint(part):
+        for name, value in part.items():
+            if name in FIELDS and value and isinstance(value, str | list):
+                return f"`{name}`"
+    for name in _TAGS:
+        tag = part.get(name)
+        if isinstance(tag, str) and _CALL_TAG.fullmatch(tag):
+            return f"{name} `{tag}`"
+    return None
+
+
+def sign_within(
+    value: object,
+    *,
+    level: int = DEEPEST_LEVEL,
+    sign: Callable[[Mapping[str, Any]], str | None] = sign_of,
+) -> str | None:
+    """The first sign in a value or below it, ``level`` levels deep."""
     if isinstance(value, Mapping):
-        found = sign_of(value)
+        found = sign(value)
         if found is not None:
             return found
         below: Iterable[object] = value.values()
@@ -123,7 +145,7 @@ def sign_within(value: object, *, level: int = DEEPEST_LEVEL) -> str | None:
         return None
     if level:
         for one in below:
-            found = sign_within(one, level=level - 1)
+            found = sign_within(one, level=level - 1, sign=sign)
             if found is not None:
                 return found
     return None
@@ -160,7 +182,8 @@ def sign_in_parts(parts: object) -> str | None:
         return sign_within(parts)
     for part in parts:
         if isinstance(part, Mapping):
-            plain = part.get("type") in PLAIN_PARTS
+            kind = part.get("type")
+            plain = type(kind) is str and kind in PLAIN_PARTS
             found = sign_of(part) if plain else sign_within(part)
             if found is not None:
                 return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lockstitch.core import mending, rules
+from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Dialect
 from lockstitch.dialects.detection import detect
-from lockstitch.dialects.examination import examine
+from lockstitch.dialects.examination import Unread, examine
 from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored
@@ -53,6 +55,10 @@ class RequestBodies:
             records += 1
             path = list_path(body)
             if path is None:
+                sign = signs.sign_within(body, level=signs.DEEPEST_LEVEL + 2)
+                if sign is not None:
+                    unread = Unread(Place(0), sign)
+                    broken.append(Conversation(findings=[], line=number, unread=unread))
                 continue
             *outer, field = path
             request = body[outer[0]] if outer else body
@@ -60,6 +66,9 @@ class RequestBodies:
             dialect = detect(history, self._dialect)
             behind_anchor = anchored or is_anchored(field, request)
             examination = examine(dialect, history)
+            for name in LIST_FIELDS:
+                if name != field:
+                    examination.expect_no_calls(request.get(name), f"`{name}`, a second list")
             recognised = recognised or examination.recognised
             one = examined(examination, anchored=behind_anchor, label=".".join(path), line=number)
             if one.findings or one.unread is not None:

@@ -21,7 +21,15 @@ from lockstitch.sessions.lines import decoded
 from lockstitch.sessions.livekit import LiveKitItems, is_chat_context
 from lockstitch.sessions.model import Change, Scan, Sink, examined
 from lockstitch.sessions.source import Source
-from lockstitch.sessions.splitting import Element, Field, ListField, Piece, Splitter, Text
+from lockstitch.sessions.splitting import (
+    LIST_FIELDS,
+    Element,
+    Field,
+    ListField,
+    Piece,
+    Splitter,
+    Text,
+)
 
 ANCHORS: Final = ("previous_response_id", "conversation")
 """Fields of a request body that say where its input goes on from."""
@@ -77,7 +85,7 @@ def _pieces(source: Source) -> Iterator[Piece]:
             raise NotASession(
                 source.name,
                 "is JSON, but holds no list of items.",
-                "Expected a list, or an object with one under input, messages or items.",
+                "Expected a list, or an object with one under input, messages, items or contents.",
             )
 
 
@@ -108,23 +116,25 @@ def _read(source: Source, examination: Examination) -> tuple[list[Finding], bool
             anchors[piece.name] = piece.value
         elif isinstance(piece, ListField):
             list_field = piece.name
+        elif isinstance(piece, Field) and piece.name in LIST_FIELDS:
+            examination.expect_no_calls(piece.value, f"`{piece.name}`, a second list")
         if not isinstance(piece, Element):
             continue
         wire = _decoded(piece)
-        if wire is not None:
+        if isinstance(wire, dict):
             examination.add(wire, piece.index)
             continue
+        examination.expect_no_calls(wire, "not an object", piece.index)
         place, detail = Place(piece.index), "the element is not an object"
         torn.append(Finding(rule=rules.UNDECODABLE, place=place, detail=detail))
     return torn, is_anchored(list_field, anchors)
 
 
-def _decoded(element: Element) -> Wire | None:
+def _decoded(element: Element) -> Any:
     try:
-        wire = decoded(element.text)
+        return decoded(element.text)
     except (ValueError, RecursionError):
         return None
-    return wire if isinstance(wire, dict) else None
 
 
 def _lines(source: Source, wanted: set[int]) -> dict[int, int]:
@@ -165,7 +175,7 @@ class _Writer:
             self._put(element.text, element.lead)
             return
         wire = _decoded(element)
-        assert wire is not None
+        assert isinstance(wire, dict)
         left, arrivals, _ = self._rewriter.rewrite(element.index, wire)
         made: list[str] = []
         if left is wire:

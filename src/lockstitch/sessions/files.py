@@ -20,8 +20,8 @@ from lockstitch.core import mending
 from lockstitch.core.errors import CannotMend
 from lockstitch.core.mending import Policy
 from lockstitch.dialects.examination import NOTHING_RECOGNISED
-from lockstitch.sessions.errors import CannotRead, CannotWrite, NotASession
-from lockstitch.sessions.formats import KNOWN_FORMATS, detect_format
+from lockstitch.sessions.errors import CannotRead, CannotWrite, EmptyFile, NotASession
+from lockstitch.sessions.formats import KNOWN_FORMATS, detect_format, sign_of_calls
 from lockstitch.sessions.model import Change, Format, Scan
 from lockstitch.sessions.source import Source, companions, stamp
 
@@ -29,7 +29,24 @@ from lockstitch.sessions.source import Source, companions, stamp
 def check_file(source: Source, *, dialect: str | None = None, anchored: bool = False) -> Scan:
     """What is wrong with a file. Raises `CannotRead` if it is not a session, or if something in it
     looks like a call or an output and could not be read as one."""
-    return _scan(detect_format(source, dialect), source, anchored)
+    with _refusing_unknown_formats(source):
+        return _scan(detect_format(source, dialect), source, anchored)
+
+
+@contextlib.contextmanager
+def _refusing_unknown_formats(source: Source) -> Iterator[None]:
+    """What is not a session is passed over in a folder. What looks like one of an unknown format is
+    not: it could be broken."""
+    try:
+        yield
+    except EmptyFile:
+        raise
+    except NotASession as error:
+        sign = sign_of_calls(source)
+        if sign is None:
+            raise
+        problem = f"looks like a history with tool calls ({sign}), but its format is not known."
+        raise CannotRead(source.name, problem, f"Known formats: {KNOWN_FORMATS}.") from error
 
 
 def _scan(kind: Format, source: Source, anchored: bool) -> Scan:
@@ -75,11 +92,13 @@ def mended(
 
     Raises, and leaves nothing behind, if it cannot be read, written or made whole."""
     policy = policy if policy is not None else Policy()
-    kind = detect_format(source, dialect)
+    with _refusing_unknown_formats(source):
+        kind = detect_format(source, dialect)
     with _scratch(beside) as folder:
         result = Mending(source=source, folder=folder, stamp=stamp(source.path))
         try:
-            _rounds(result, kind, policy, anchored)
+            with _refusing_unknown_formats(source):
+                _rounds(result, kind, policy, anchored)
         except OSError as error:
             raise CannotWrite(
                 f"{beside}: cannot be written: {error.strerror}. Nothing was changed."
@@ -113,8 +132,14 @@ def _rounds(result: Mending, kind: Format, policy: Policy, anchored: bool) -> No
             result.left = None
         return Source(path, name=result.source.name)
 
+    def findings(current: Source) -> list[str]:
+        return [
+            f"{found.where}: {found.finding.code} {found.message}"
+            for found in _scan(kind, current, anchored).findings()
+        ]
+
     try:
-        mending.in_rounds(result.source, step)
+        mending.in_rounds(result.source, step, findings)
     except CannotMend as error:
         raise CannotMend(f"{result.source.name}: {error}") from None
 

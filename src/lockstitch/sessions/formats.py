@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
+from lockstitch.dialects import signs
 from lockstitch.dialects.base import Dialect, text_of
 from lockstitch.dialects.detection import by_name
 from lockstitch.sessions.bodies import RequestBodies, list_path
@@ -21,6 +23,10 @@ from lockstitch.sessions.source import Source
 HEAD_BYTES = 1 << 16
 LOOK_AT_LINES = 200
 """A torn head must not hide what a file is; so many lines without a sign are another kind."""
+
+LOOK_AT_BYTES = 1 << 24
+LOOK_AT_LEVELS = 12
+"""How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
     "Codex rollouts, Claude Code transcripts, Agents SDK databases, LiveKit chat contexts, and "
@@ -61,6 +67,24 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
         "is not a session: no line of it is a JSON record.",
         f"Known formats: {KNOWN_FORMATS}.",
     )
+
+
+def sign_of_calls(source: Source) -> str | None:
+    """What makes a file of an unknown format look like a history with tool calls. Looks at its
+    first `LOOK_AT_BYTES`."""
+    head = source.head(LOOK_AT_BYTES).removeprefix(BYTE_ORDER_MARK)
+    values: list[Any] = []
+    try:
+        values.append(decoded(head))
+    except (ValueError, RecursionError):
+        for line in head.splitlines():
+            with suppress(ValueError, RecursionError):
+                values.append(decoded(line))
+    found = (
+        signs.sign_within(value, level=LOOK_AT_LEVELS, sign=signs.certain_sign_of)
+        for value in values
+    )
+    return next((sign for sign in found if sign is not None), None)
 
 
 def _refuse(head: bytes, name: str) -> None:

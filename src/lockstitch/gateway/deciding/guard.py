@@ -115,7 +115,7 @@ def _mended(
         return _Round(history, origins, left)
 
     try:
-        last = mending.in_rounds(start, step)
+        last = mending.in_rounds(start, step, lambda now: now.found)
     except CannotMend:
         return unchanged  # the provider decides
     if last.found or len(last.history) == first:

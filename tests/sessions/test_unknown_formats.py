@@ -1,0 +1,60 @@
+"""Files of formats that are not known: refused if they look like histories, passed over if not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lockstitch.sessions.errors import CannotRead, NotASession
+from lockstitch.sessions.files import check_file, mended
+from lockstitch.sessions.source import Source
+
+UNKNOWN = {
+    "an id deep inside": {"thread": {"turns": [{"steps": [{"toolCallId": "call_1"}]}]}},
+    "a list of calls": {"log": [{"event": {"tool_calls": [{"name": "book", "args": {}}]}}]},
+    "a type tag": {"history": [{"type": "tool_use", "name": "book"}]},
+    "a second list": {
+        "messages": [{"role": "user", "content": "hi"}],
+        "items": [{"type": "function_call", "call_id": "call_1", "name": "x"}],
+    },
+    "a list in a list": {"messages": [{"role": "user", "content": "hi"}, [{"tool_call_id": "a"}]]},
+}
+OTHER = {
+    "a package": {"name": "x", "scripts": {"test": "pytest"}, "args": []},
+    "settings of an editor": {"configurations": [{"name": "run", "type": "debug", "args": ["a"]}]},
+    "a tool's description": {"tools": [{"type": "function", "name": "x", "parameters": {}}]},
+    "a schema": {"properties": {"call_id": {"type": "string"}, "tool_calls": {"type": "array"}}},
+}
+
+
+def one_line(value):
+    return json.dumps(value)
+
+
+def indented(value):
+    return json.dumps(value, indent=2)
+
+
+def second_line(value):
+    return "{}\n" + json.dumps(value)
+
+
+@pytest.mark.parametrize("write", [one_line, indented, second_line])
+@pytest.mark.parametrize("value", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_looks_like_a_history_of_an_unknown_format_is_refused(value, write, tmp_path):
+    path = tmp_path / "unknown.json"
+    path.write_text(write(value))
+    with pytest.raises(CannotRead, match="Known formats") as caught:
+        check_file(Source(path))
+    assert type(caught.value) is CannotRead  # so a folder does not pass over it
+    with pytest.raises(CannotRead), mended(Source(path), beside=tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("value", OTHER.values(), ids=OTHER)
+def test_what_only_has_similar_names_is_not_a_session_file(value, tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(NotASession):
+        check_file(Source(path))

@@ -13,6 +13,9 @@ CHECK := missing=$$($(BIN)/pip check) || { echo "$$missing"; exit 1; }
 CODEX := .codex-cli/node_modules/.bin/codex
 NPM_INSTALL := npm install --silent --no-fund --no-audit --prefix
 CLIENTS := .npm-clients/node_modules/.bin
+# JavaScript libraries that the tests compare with. The versions are part of the stamp, so a change installs anew.
+AI_SDK := ai-6@npm:ai@6.0.326 ai-7@npm:ai@7.0.173 zod@4.6.7
+NPM_READY := .npm-packages/.ready-$(subst :,-,$(subst @,-,$(subst $() ,_,$(AI_SDK))))
 
 .PHONY: run examples test test-codex test-clients test-install check format bench soak picture lock clean help
 
@@ -28,7 +31,7 @@ examples: $(RUN_READY) ## Check the example session files and list their problem
 	@echo "Try: $(BIN)/lockstitch mend --diff examples/codex-killed.jsonl"
 	@echo "     $(BIN)/lockstitch check --explain LS001"
 
-test: $(READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, THOROUGH=9 nine times as many
+test: $(READY) $(NPM_READY) ## Run the tests with fixed examples; THOROUGH=1 draws new ones, THOROUGH=9 nine times as many
 # Worksteal: each process runs whole files, which share fixtures, and takes tests from others when idle.
 	$(BIN)/pytest -n auto --dist worksteal
 
@@ -76,7 +79,7 @@ lock: ## Update the lock files to match pyproject.toml; UPGRADE=1 also upgrades 
 	rm -rf $(VENV)-lock
 
 clean: ## Remove everything that the other targets created
-	rm -rf $(VENV) .codex-cli .npm-clients .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .codex-cli .npm-clients .npm-packages .bench-cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The lock files list every package, so pip resolves nothing (--no-deps) and `pip check` reports what is missing.
 $(RUN_READY): requirements-run.lock pyproject.toml
@@ -86,6 +89,15 @@ $(RUN_READY): requirements-run.lock pyproject.toml
 	@$(INSTALL) --no-build-isolation --editable .
 	@$(CHECK)
 	@touch $@
+
+$(NPM_READY):
+	@if ! command -v npm >/dev/null; then \
+		echo "npm was not found: the tests that need JavaScript libraries are skipped"; \
+	elif npm install --silent --no-fund --no-audit --save-exact --prefix .npm-packages $(AI_SDK); then \
+		touch $@; \
+	else \
+		echo "npm could not install $(AI_SDK): the tests that need them are skipped"; \
+	fi
 
 $(READY): requirements.lock $(RUN_READY)
 	@echo "Installing the development packages into $(VENV): about 700 MB, a few minutes"

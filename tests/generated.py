@@ -185,6 +185,72 @@ def pi_messages(draw):
     return {"role": "user", "content": "hm", "timestamp": 2}
 
 
+def _without(wire: dict, name: str) -> dict:
+    return {key: value for key, value in wire.items() if key != name}
+
+
+@st.composite
+def vercel_messages(draw):
+    key = draw(keys)
+    role = draw(st.sampled_from(["user", "assistant", "assistant", "tool", "tool"]))
+    text = st.just({"type": "text", "text": "hm"})
+    said = {"type": "tool-result", "toolName": "t"}
+    result = st.builds(
+        lambda key, text: {**said, "toolCallId": key, "output": {"type": "text", "value": text}},
+        keys,
+        texts,
+    )
+    if role == "user":
+        return {"role": role, "content": draw(st.one_of(st.just("hm"), st.lists(text)))}
+    if role == "tool":
+        old = st.builds(lambda key, text: {**said, "toolCallId": key, "result": text}, keys, texts)
+        answer = st.builds(
+            lambda key, yes: {"type": "tool-approval-response", "approvalId": key, "approved": yes},
+            keys,
+            st.booleans(),
+        )
+        return {"role": role, "content": draw(st.lists(result | old | answer, max_size=3))}
+    call = {"type": "tool-call", "toolCallId": key, "toolName": "t", "input": {}}
+    calls = [[call], [{**call, "providerExecuted": True}], [{**_without(call, "input"), "args": 1}]]
+    calls.append([call, {"type": "tool-approval-request", "approvalId": draw(keys)}])
+    calls[-1][1]["toolCallId"] = key
+    parts = draw(st.lists(st.sampled_from(calls) | st.lists(result | text, max_size=1)))
+    return {"role": role, "content": [part for some in parts for part in some]}
+
+
+@st.composite
+def vercel_ui_messages(draw):
+    text = st.just({"type": "text", "text": "hm"})
+    if draw(st.integers(0, 3)) == 0:
+        return {"id": "m", "role": "user", "parts": [draw(text)]}
+    approval = {"id": draw(keys), "approved": draw(st.booleans())}
+    endings = [
+        {"state": "input-available"},
+        {"state": "output-available", "output": draw(texts)},
+        {"state": "output-error", "errorText": draw(texts)},
+        {"state": "approval-requested", "approval": {"id": draw(keys)}},
+        {"state": "approval-responded", "approval": approval},
+    ]
+    part = st.builds(
+        lambda key, ending, more: {
+            "type": "tool-t",
+            "toolCallId": key,
+            "input": {},
+            **ending,
+            **more,
+        },
+        keys,
+        st.sampled_from(endings),
+        st.sampled_from([{}, {}, {"providerExecuted": True}]),
+    )
+    parts = st.one_of(part, part, text, st.just({"type": "step-start"}))
+    return {
+        "id": "m",
+        "role": "assistant",
+        "parts": draw(st.lists(parts, min_size=1, max_size=4)),
+    }
+
+
 def _begun(items):
     """A history that begins with the user: one of foreign items alone is refused, not judged."""
     return [{"type": "message", "role": "user", "content": "hm"}, *items] if items else []
@@ -321,6 +387,8 @@ HISTORIES = {
     "langchain": st.lists(langchain_messages(), max_size=8),
     "pi": st.lists(pi_messages(), max_size=10),
     "opencode": st.lists(opencode_messages(), max_size=8),
+    "vercel": st.lists(vercel_messages(), max_size=8),
+    "vercel-ui": st.lists(vercel_ui_messages(), max_size=5),
 }
 dialects_and_histories = st.sampled_from(sorted(HISTORIES)).flatmap(
     lambda name: st.tuples(st.just(name), HISTORIES[name])

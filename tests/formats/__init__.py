@@ -16,6 +16,7 @@ from tests.formats import (
     pi,
     pydantic_ai,
     session_files,
+    vercel,
 )
 from tests.formats.sample import Sample
 
@@ -30,4 +31,5 @@ SAMPLES: tuple[Sample, ...] = (
     *langgraph.SAMPLES,
     *pi.SAMPLES,
     *opencode.SAMPLES,
+    *vercel.SAMPLES,
 )

@@ -100,6 +100,8 @@ DIALECTS: Final = (
     "pydantic-ai",
     "langchain",
     "pi",
+    "vercel",
+    "vercel-ui",
     "opencode",
 )
 DIALECT: Final = option(

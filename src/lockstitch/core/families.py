@@ -23,6 +23,8 @@ class Join(Enum):
     BEDROCK_ID = "toolUseId = toolUseId"
     ID = "id = id"
     PI_CALL_ID = "id = toolCallId"
+    TOOL_CALL_ID_OF_PART = "toolCallId = toolCallId"
+    APPROVAL_ID = "approvalId = approvalId"
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -264,6 +266,82 @@ LANGCHAIN_SERVER_TOOL = Family(
 LANGCHAIN_SHAPES = (LANGCHAIN_TOOL, LANGCHAIN_TOOL_IN_DATA, LANGCHAIN_TOOL_CONSTRUCTED)
 LANGCHAIN_FAMILIES = (*LANGCHAIN_SHAPES, LANGCHAIN_SERVER_TOOL)
 
+# --- Vercel AI SDK ------------------------------------------------------------------------------
+
+VERCEL_TOOL = Family(
+    name="Vercel tool",
+    call_type="tool-call",
+    output_type="tool-result",
+    join=Join.TOOL_CALL_ID_OF_PART,
+    also_answered_by=("Vercel provider tool", "Vercel tool of version 4"),
+)
+VERCEL_PROVIDER_TOOL = Family(
+    name="Vercel provider tool",
+    call_type="tool-call",  # with `providerExecuted`
+    output_type="tool-result",
+    join=Join.TOOL_CALL_ID_OF_PART,
+    # The SDK itself writes a denial of such a call into a tool message.
+    also_answered_by=("Vercel tool", "Vercel tool of version 4"),
+    by_server=True,
+)
+VERCEL_TOOL_V4 = Family(
+    name="Vercel tool of version 4",
+    call_type="tool-call",  # with `args` instead of `input`
+    output_type="tool-result",  # with `result` instead of `output`
+    join=Join.TOOL_CALL_ID_OF_PART,
+    also_answered_by=("Vercel tool", "Vercel provider tool"),
+)
+VERCEL_APPROVAL = Family(
+    name="Vercel approval",
+    call_type="tool-approval-request",
+    output_type="tool-approval-response",
+    join=Join.APPROVAL_ID,
+    also_answered_by=("Vercel provider approval",),
+    asks_first=True,
+)
+VERCEL_PROVIDER_APPROVAL = Family(
+    name="Vercel provider approval",
+    call_type="tool-approval-request",  # for a call with `providerExecuted`
+    output_type="tool-approval-response",
+    join=Join.APPROVAL_ID,
+    also_answered_by=("Vercel approval",),
+    asks_first=True,
+)
+VERCEL_UI_TOOL = Family(
+    name="Vercel UI tool",
+    call_type="tool part",  # tool-NAME or dynamic-tool; the output is in the part
+    output_type="tool part with an output",
+    join=Join.TOOL_CALL_ID_OF_PART,
+    inline=True,
+)
+VERCEL_UI_PROVIDER_TOOL = Family(
+    name="Vercel UI provider tool",
+    call_type="tool part",  # with `providerExecuted`
+    output_type="tool part with an output",
+    join=Join.TOOL_CALL_ID_OF_PART,
+    by_server=True,
+    inline=True,
+)
+VERCEL_UI_APPROVAL = Family(
+    name="Vercel UI approval",
+    call_type="tool part",  # in state approval-requested
+    output_type="tool part with an output",
+    join=Join.TOOL_CALL_ID_OF_PART,
+    asks_first=True,
+    inline=True,
+)
+
+VERCEL_FAMILIES = (
+    VERCEL_TOOL,
+    VERCEL_PROVIDER_TOOL,
+    VERCEL_TOOL_V4,
+    VERCEL_APPROVAL,
+    VERCEL_PROVIDER_APPROVAL,
+    VERCEL_UI_TOOL,
+    VERCEL_UI_PROVIDER_TOOL,
+    VERCEL_UI_APPROVAL,
+)
+
 ALL_FAMILIES = (
     *RESPONSES_FAMILIES,
     CHAT_TOOL,
@@ -277,4 +355,5 @@ ALL_FAMILIES = (
     *LANGCHAIN_FAMILIES,
     PI_TOOL,
     OPENCODE_TOOL,
+    *VERCEL_FAMILIES,
 )

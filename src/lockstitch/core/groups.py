@@ -108,6 +108,12 @@ class OpenCall(Struct, eq=False, gc=False):
     cut: Cut | None = None
     early: list[tuple[Item, Place]] | None = None
     """Outputs with this key that stood before the call."""
+    about: OpenCall | None = None
+    """For a request for approval: the call that it asks about."""
+    asked: bool = False
+    """Was a request for approval of this call made?"""
+    approved: bool | None = None
+    """What the answer to that request says, where there is one."""
 
     def __repr__(self) -> str:
         return f"<OpenCall {self.item.key} ({self.item.name}) at {self.place}>"

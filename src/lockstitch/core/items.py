@@ -70,6 +70,11 @@ class Item(Struct, frozen=True, gc=False):
     """A call that is marked as incomplete: the model was cut off while it wrote the call."""
     arguments: str | None = None
     """The arguments of a call, where they are a text that must be JSON."""
+    about: str | None = None
+    """For a request for approval of another call: the key of that call. For an item that is no
+    call: it says whether the call with this key was approved."""
+    approved: bool = False
+    """For the answer to a request for approval: was the call approved?"""
 
     @property
     def incomplete(self) -> bool:

@@ -28,6 +28,7 @@ class Order(Enum):
     ANYWHERE = "anywhere behind the call"
     NEXT = "directly behind the message that made the calls"
     NEXT_TURN = "at the start of the turn that follows the calls"
+    BEFORE_INPUT = "before the next message from outside"
 
 
 Witness: TypeAlias = Callable[[Any, int], Evidence | None]
@@ -63,6 +64,7 @@ class Pairing(Struct, eq=False):
     _keys: SeenKeys[OpenCall] = field(default_factory=SeenKeys)
     """Keys of calls that have their output."""
     _adjacent: bool = False
+    _punctual: bool = False
     _open: dict[str, OpenCall] = {}
     """The call that the next output with this key answers."""
     _queued: dict[str, Queue] = {}
@@ -76,13 +78,20 @@ class Pairing(Struct, eq=False):
     _same_id: list[tuple[OpenCall, int]] = []
     _dangling: list[tuple[Item, int]] = []
     _group: Group | None = None
+    _stray: list[tuple[Item, Place]] = []
+    """Requests for approval of calls that are not there."""
+    _decided: list[OpenCall] = []
+    """Calls whose approval was answered by the last wire item: whoever continues the conversation
+    runs them, or tells the model that they were denied."""
+    _decided_at: int = -1
     _last_input: int = -1
     _last_reference: int = -1
     _first_reference: int | None = None
     _findings: list[Finding] = []
 
     def __post_init__(self) -> None:
-        self._adjacent = self.order is not Order.ANYWHERE
+        self._adjacent = self.order is Order.NEXT or self.order is Order.NEXT_TURN
+        self._punctual = self.order is Order.BEFORE_INPUT
         if self.watch is not None:
             self._ids = SeenIds(self.watch.ids)
             self._keys = SeenKeys(self.watch.keys)
@@ -125,7 +134,16 @@ class Pairing(Struct, eq=False):
         the output, where the history is not kept."""
         part = item.part
         if part is _OUTPUT:
+            if self._decided and self._decided_at != at:
+                self._decided.clear()
             return self._output(item, at)
+        if item.about is not None and part is _OTHER:
+            call = self._asked_about(item.about)
+            if call is not None:
+                self._decide(call, item.approved, at)
+            return None
+        if self._decided:
+            self._decided.clear()
         if item.id is not None:
             before = self._ids.add(item.id, at)
             if before is not None:
@@ -181,8 +199,14 @@ class Pairing(Struct, eq=False):
             return  # the server ran it, and nothing names it
         family = item.family
         assert family is not None
+        about = None
+        if item.about is not None:
+            about = self._asked_about(item.about)
+            if about is None:
+                self._stray.append((item, Place(at, item.slot)))
+                return
         group = self._group
-        if family.by_server or item.lone:
+        if family.by_server or item.lone or about is not None:
             group = Group()
         elif (
             group is None
@@ -194,6 +218,9 @@ class Pairing(Struct, eq=False):
         group.last_at = at
         group.last_slot = item.slot
         call = OpenCall(item, at, group)
+        if about is not None:
+            call.about = about
+            about.asked = True
         if item.joining_id is not None:
             before = self._ids.add(item.joining_id, at)
             if before is not None:
@@ -238,6 +265,24 @@ class Pairing(Struct, eq=False):
         queue = self._queued.pop(key, None)
         if queue is not None:
             self._passed += queue.calls()
+
+    def _asked_about(self, key: str) -> OpenCall | None:
+        """The call that a request for approval asks about: the last one under its key."""
+        first = self._open.get(key)
+        if first is None:
+            return self._keys.find(key)  # it has its output
+        queue = self._queued.get(key)
+        waiting = [first] if queue is None else [first, *queue.calls()]
+        calls = [call for call in waiting if call.item.about is None]
+        return max(calls, key=lambda call: call.place, default=None)
+
+    def _decide(self, call: OpenCall, approved: bool, at: int) -> None:
+        """The approval of a call was answered."""
+        call.asked = True
+        call.approved = approved
+        if call.answer_at is None and self._last_input < call.at:
+            self._decided.append(call)
+            self._decided_at = at
 
     def _wait(self, key: str, call: OpenCall) -> None:
         queue = self._queued.get(key)
@@ -289,10 +334,12 @@ class Pairing(Struct, eq=False):
         else:
             finding = self._wrong_family(call, item, Place(at, item.slot))
         group = self._group
-        by_server = item.family is not None and item.family.by_server
-        if group is not None and group.last_at != at and not by_server:
-            group.sealed = True
-            if group.into is None and not item.misplaced:
+        family = item.family
+        if group is not None and not (family is not None and family.by_server):
+            elsewhere = group.last_at != at
+            if elsewhere or (family is not None and family.inline):
+                group.sealed = True
+            if elsewhere and group.into is None and not item.misplaced:
                 group.into = at  # whatever call it answers: the turn that follows begins here
         if item.id is not None:
             before = self._ids.add(item.id, at)
@@ -326,6 +373,10 @@ class Pairing(Struct, eq=False):
         group.answered += 1
         if self._adjacent:
             finding = self._adjacency(call, item, at)
+        elif self._punctual:
+            finding = self._punctuality(call, item, at)
+        if call.about is not None:
+            self._decide(call.about, item.approved, at)
         if (note is not None or call.item.lone) and _may_be_incomplete(call.item):
             self._stood_in_for_incomplete(call, note)
         if self._denied:
@@ -364,6 +415,24 @@ class Pairing(Struct, eq=False):
         apart = call.item.family is not None and call.item.family.one_message and at != group.into
         if group.interrupted is not None or apart:
             return self._found(rules.NOT_ADJACENT, place, call, other=group.interrupted)
+        return None
+
+    def _punctuality(self, call: OpenCall, item: Item, at: int) -> Finding | None:
+        """In a dialect that wants outputs before the next message from outside: is this one there,
+        and in a message of the right side?"""
+        family = call.item.family
+        assert family is not None
+        by_server = item.family is not None and item.family.by_server
+        between = Place(self._last_input) if self._last_input > call.at else None
+        about = call.about
+        if between is None and about is not None and about.answer_at not in (None, at):
+            assert about.item.family is not None
+            if not about.item.family.by_server:
+                between = about.answer  # whoever finds the approval last runs the call again
+        if between is not None:
+            return self._found(rules.NOT_ADJACENT, Place(at, item.slot), call, other=between)
+        if item.misplaced or (by_server and not family.by_server):
+            return self._found(rules.NOT_ADJACENT, Place(at, item.slot), call)
         return None
 
     def _close(self, call: OpenCall) -> None:
@@ -478,6 +547,7 @@ class Pairing(Struct, eq=False):
             or self._reused
             or self._same_id
             or self._with_early
+            or self._stray
         ):
             return self._findings
         if self._dangling:
@@ -516,6 +586,8 @@ class Pairing(Struct, eq=False):
             orphans += [one for call in self._with_early for one in call.early or ()]
             for item, place in orphans:
                 self._orphan(item, place)
+        for item, place in self._stray:
+            self._orphan(item, place)
         self._findings.sort(key=lambda finding: (finding.place, finding.rule.code))
         return self._findings
 
@@ -534,6 +606,8 @@ class Pairing(Struct, eq=False):
             return
         if item.lone or (family.by_server and self._last_input < call.at):
             return
+        if self._decided and call in self._decided:
+            return
         if self._last_reference > call.at:
             return
         early = self._claim_early(call)
@@ -542,7 +616,10 @@ class Pairing(Struct, eq=False):
             group.answered += 1
             return
         evidence = self._evidence(call)
-        if evidence is None and item.incomplete:
+        about = call.about
+        # Nobody was asked about a call that was cut off, whatever its request says.
+        cut_off = item.incomplete and (evidence is None or call.asked)
+        if cut_off or (about is not None and about.item.incomplete):
             self._found(rules.INCOMPLETE_CALL, call.place, call)
         elif call.cut is not None:
             self._found(
@@ -590,9 +667,12 @@ class Pairing(Struct, eq=False):
     def _evidence(self, call: OpenCall) -> Evidence | None:
         if call.testimony is not None and self.read is not None:
             return self.read(call.testimony, call.testimony_at)
-        if call.item.family is not None and call.item.family.asks_first:
+        asks_first = call.item.family is not None and call.item.family.asks_first
+        if asks_first or (call.asked and call.approved is None):
             # An approval that nobody gave: the act it asks for cannot have begun.
             return Evidence(Outcome.NEVER_STARTED, "was never approved", "Nobody approved it.")
+        if call.approved is False:
+            return Evidence(Outcome.NEVER_STARTED, "was denied", "Its approval was denied.")
         return None
 
     # --- making findings -----------------------------------------------------------------------

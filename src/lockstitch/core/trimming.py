@@ -108,6 +108,8 @@ def cut_points(history: Sequence[Sequence[Item]]) -> list[bool]:
             elif part is Part.CALL:
                 by_name = item.family is not None and item.family.by_name
                 waiting = _Waiting(item.family, by_name and item.key == item.name)
+                if item.about is not None and item.about in threads:
+                    together(threads[item.about].first, at)
                 for key in {key for key in (item.key, item.alias) if key is not None} or {KEYLESS}:
                     thread = threads.setdefault(key, _Thread(at))
                     again = by_name and key == item.name and last_input > thread.last

@@ -240,6 +240,11 @@ def _unwritable(value: object) -> object:
     )
 
 
+APPROVAL_PREFIX = "approval "
+"""What the key of a request for approval begins with, where its id is of another kind than the ids
+of calls and may be equal to one."""
+
+
 def without(wire: Wire, key: str) -> Wire:
     """A copy without one field."""
     return {name: value for name, value in wire.items() if name != key}

@@ -21,6 +21,8 @@ from lockstitch.dialects.pi import Pi
 from lockstitch.dialects.pydantic_ai import PydanticAI
 from lockstitch.dialects.realtime import Realtime
 from lockstitch.dialects.responses import Responses
+from lockstitch.dialects.vercel import Vercel
+from lockstitch.dialects.vercel_ui import VercelUI
 
 DIALECTS: Final[dict[str, Dialect]] = {
     "responses": Responses(),
@@ -32,12 +34,16 @@ DIALECTS: Final[dict[str, Dialect]] = {
     "pydantic-ai": PydanticAI(),
     "langchain": LangChain(),
     "pi": Pi(),
+    "vercel": Vercel(),
+    "vercel-ui": VercelUI(),
     "opencode": Opencode(),
 }
 
 _ASKED: Final = (
     "opencode",
     "realtime",
+    "vercel",
+    "vercel-ui",
     "pi",
     "pydantic-ai",
     "langchain",

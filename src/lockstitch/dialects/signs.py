@@ -151,12 +151,14 @@ def sign_within(
     return None
 
 
-def sign_beside(wire: Mapping[str, Any], known: frozenset[str]) -> str | None:
+def sign_beside(
+    wire: Mapping[str, Any], known: frozenset[str], content: str = "content"
+) -> str | None:
     """A sign in a message: in the message itself, or anywhere in a field whose name is not
-    ``known``. Its content is not looked at if it is there."""
+    ``known``. Its ``content`` is not looked at if it is there."""
     found = sign_of(wire)
     if found is None:
-        if wire.get("content") is None:
+        if wire.get(content) is None:
             return sign_within(wire)  # then the content may be under any name
         if known.issuperset(wire):
             return None

@@ -152,6 +152,47 @@ def test_the_settings_file_can_name_the_baseline_and_it_holds_from_any_folder(fo
     assert "sessions/open.jsonl" in json.loads((folder / "known.json").read_text())["files"]
 
 
+def test_fix_leaves_files_alone_whose_problems_are_all_known(folder):
+    lockstitch("check", "sessions", "--write-baseline", "known.json")
+    (folder / "sessions" / "new.jsonl").write_bytes(ORPHAN)
+    code, out, err = lockstitch("check", "sessions", "--fix", "--baseline", "known.json")
+    assert (code, err) == (0, "")
+    assert out == (
+        "All clean: 3 files, 8 records. Fixed 1 problem in 1 file; the originals are kept as"
+        " *.bak. 2 known problems not shown (baseline).\n"
+    )
+    assert (folder / "sessions" / "open.jsonl").read_bytes() == OPEN_CALL
+    assert (folder / "sessions" / "old" / "orphan.jsonl").read_bytes() == ORPHAN
+    assert (folder / "sessions" / "new.jsonl.bak").read_bytes() == ORPHAN
+
+
+def test_fix_repairs_known_problems_too_in_a_file_with_a_new_one(folder):
+    lockstitch("check", "sessions", "--write-baseline", "known.json")
+    longer = legacy([user(), user(), call("call_open"), output("call_new")])
+    (folder / "sessions" / "open.jsonl").write_bytes(jsonl(longer))
+    code, out, _ = lockstitch("check", "sessions", "--fix", "--baseline", "known.json")
+    assert code == 0
+    assert "Fixed 2 problems in 1 file" in out
+    assert "1 known problem not shown" in out
+
+
+@pytest.mark.parametrize("source", ["option", "settings"])
+def test_fix_changes_nothing_if_the_baseline_cannot_be_used(folder, source):
+    given = ["--baseline", "missing.json"] if source == "option" else []
+    if source == "settings":
+        (folder / "lockstitch.toml").write_text('baseline = "missing.json"')
+    code, _, err = lockstitch("check", "sessions", "--fix", *given)
+    assert (code, "missing.json: cannot be read" in err) == (2, True)
+    assert (folder / "sessions" / "open.jsonl").read_bytes() == OPEN_CALL
+    assert not list(folder.rglob("*.bak"))
+
+
+def test_fix_and_write_baseline_exclude_each_other(folder):
+    code, _, err = lockstitch("check", "sessions", "--fix", "--write-baseline", "known.json")
+    assert (code, "--fix cannot be combined with --write-baseline" in err) == (2, True)
+    assert not (folder / "known.json").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from lockstitch.cli import baseline, reporting
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, internal_error
+from lockstitch.cli.baseline import Baseline
 from lockstitch.cli.reporting import FileReport, Row, count_of
 from lockstitch.cli.settings import Rules, load_rules
 from lockstitch.cli.targets import Target, find_targets, nothing_found
@@ -60,10 +61,13 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(paths: list[str], options: Options) -> int:
     """Check and report; the exit code."""
     rules = _rules(options)
+    known = load_baseline(options, rules)  # before any file is changed: it may be unusable
     reports = _check_paths(paths, options, rules)
-    fixed = _fix(reports, options, rules) if options.fix else ""
-    known = options.baseline if options.baseline is not None else rules.baseline
-    hidden = 0 if known is None else baseline.hide_known(known, reports)
+    if known is not None:
+        for report in reports:
+            known.hide_known(report)
+    fixed = _fix(reports, options, rules, known) if options.fix else ""
+    hidden = sum(report.known for report in reports)
     for report in reports:
         if report.empty and not options.quiet:
             path = reporting.printable(report.path)
@@ -99,6 +103,12 @@ def write_baseline(paths: list[str], options: Options, file: Path) -> int:
         name = reporting.printable(str(file))
         print(f"Wrote {name} with {count_of(total, 'known problem')}.")
     return CLEAN
+
+
+def load_baseline(options: Options, rules: Rules) -> Baseline | None:
+    """The baseline that the command line or the settings file names. Raises `BaselineError`."""
+    file = options.baseline if options.baseline is not None else rules.baseline
+    return None if file is None else Baseline(file)
 
 
 def check_targets(targets: list[Target], options: Options, rules: Rules) -> list[FileReport]:
@@ -162,8 +172,11 @@ def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> i
     return FINDINGS if any(report.rows for report in shown) else CLEAN
 
 
-def _fix(reports: list[FileReport], options: Options, rules: Rules) -> str:
-    """Repair in place every file with findings, and read it again; what to say of it."""
+def _fix(
+    reports: list[FileReport], options: Options, rules: Rules, known: Baseline | None
+) -> str:
+    """Repair in place every file with problems that are not known, and read it again; what to say
+    of it."""
     from lockstitch.cli.mending import repair_in_place
 
     fixed = files = 0
@@ -176,8 +189,10 @@ def _fix(reports: list[FileReport], options: Options, rules: Rules) -> str:
             report.error = str(error)
             continue
         target = Target(Path(report.path), report.path, named=True)
-        reports[index] = _check_one(target, options, rules, None)
-        fixed += len(report.rows) - len(reports[index].rows)
+        again = reports[index] = _check_one(target, options, rules, None)
+        if known is not None:
+            known.hide_known(again)
+        fixed += len(report.rows) + report.known - len(again.rows) - again.known
         files += 1
     if not files:
         return ""

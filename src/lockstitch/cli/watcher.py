@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from itertools import count, repeat
 from typing import Final
 
-from lockstitch.cli import baseline, reporting
+from lockstitch.cli import reporting
 from lockstitch.cli.app import CLEAN
-from lockstitch.cli.checking import Options, check_targets
+from lockstitch.cli.checking import Options, check_targets, load_baseline
 from lockstitch.cli.reporting import FileReport, Look, count_of, printable
 from lockstitch.cli.settings import load_rules
 from lockstitch.cli.targets import Target, find_targets
@@ -49,7 +49,7 @@ class Watcher:
         self._rules = load_rules(
             options.config, select=options.select, ignore=options.ignore, exclude=options.exclude
         )
-        self._baseline = options.baseline if options.baseline is not None else self._rules.baseline
+        self._baseline = load_baseline(options, self._rules)
         self._seen: dict[str, list[tuple[str, int, int]]] = {}
         """How each file looked when it was last seen."""
         self._checked: dict[str, list[tuple[str, int, int]]] = {}
@@ -79,7 +79,8 @@ class Watcher:
         self._checked |= {target.name: now[target.name] for target in due}
         reports = check_targets(due, self._options, self._rules)
         if self._baseline is not None:
-            baseline.hide_known(self._baseline, reports)
+            for report in reports:
+                self._baseline.hide_known(report)
         self._print([report for report in reports if not report.skipped])
 
     def _print(self, reports: list[FileReport]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -77,6 +78,26 @@ def test_options_override_the_settings_file(folder):
     (folder / "other.toml").write_text('ignore = ["LS001"]')
     assert found(lockstitch("check", "sessions", "--config", "other.toml")) == BOTH[:1]
     assert order(found(lockstitch("check", "sessions", "--exclude", "open.*"))) == []
+
+
+def test_select_on_the_command_line_reports_rules_that_the_settings_file_ignores(folder):
+    (folder / "lockstitch.toml").write_text('ignore = ["LS001"]')
+    assert found(lockstitch("check", "sessions", "--select", "LS001")) == BOTH[1:]
+    both = ["--select", "LS0", "--ignore", "LS002"]
+    assert found(lockstitch("check", "sessions", *both)) == BOTH[1:]
+    assert order(found(lockstitch("check", "sessions", "--ignore", "LS002"))) == BOTH[1:]
+
+
+def test_a_folder_in_which_everything_is_excluded_names_exclude(folder):
+    (folder / "lockstitch.toml").write_text('exclude = ["old"]')
+    for command in ("check", "mend"):
+        code, _, err = lockstitch(command, "sessions/old")
+        assert code == 2
+        assert "sessions/old: no session files found. 1 file or folder is skipped by" in err
+        assert "`exclude`" in err
+        assert "To read one of them, name the file itself." in err
+    code, _, err = lockstitch("check", "sessions", "--exclude", "*.jsonl")
+    assert "2 files or folders are skipped by" in err
 
 
 def test_a_file_that_is_named_is_checked_even_if_it_is_excluded(folder):
@@ -274,11 +295,30 @@ def test_colors_follow_the_option_then_the_environment_then_the_terminal(
 def test_the_completion_script_completes_commands_and_options(shell):
     script = program("completion", shell).stdout
     assert b"_LOCKSTITCH_COMPLETE" in script
-    completed = program(
-        env={
-            "_LOCKSTITCH_COMPLETE": "bash_complete",
-            "COMP_WORDS": "lockstitch check --wri",
-            "COMP_CWORD": "2",
-        }
-    )
-    assert (completed.returncode, completed.stdout) == (0, b"plain,--write-baseline\n")
+    assert completed("check --wri") == "plain,--write-baseline"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "check ses",
+        "check a.jsonl ses",
+        "mend ses",
+        "store export sqlite:///a.db b",
+        "store import sqlite:///a.db b",
+    ],
+)
+def test_the_shell_completes_files_where_a_command_takes_files(words):
+    assert completed(words) == f"file,{words.rpartition(' ')[2]}"
+
+
+def completed(words):
+    """What a shell is told for a command line, of which the last word is completed."""
+    variables = os.environ | {
+        "_LOCKSTITCH_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"lockstitch {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    ran = program(env=variables)
+    assert ran.returncode == 0
+    return ran.stdout.decode().strip()

@@ -60,7 +60,7 @@ def save(file: Path, reports: Iterable[FileReport]) -> int:
 
 
 class Baseline:
-    """The known problems that a baseline file lists. Raises `BaselineError` if it cannot be used."""
+    """The known problems in a baseline file. Raises `BaselineError` if it cannot be used."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

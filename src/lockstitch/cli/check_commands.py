@@ -7,9 +7,17 @@ from typing import Any, Final
 
 import click
 
-from lockstitch.cli.options import ANCHORED, COLOR, DIALECT, Command, Integer, option
+from lockstitch.cli.options import (
+    ANCHORED,
+    COLOR,
+    DIALECT,
+    FILE_OR_DASH,
+    Command,
+    Integer,
+    option,
+)
 
-_PATHS: Final = click.argument("paths", nargs=-1, metavar="[PATH]...")
+_PATHS: Final = click.argument("paths", nargs=-1, type=FILE_OR_DASH, metavar="[PATH]...")
 _EXCLUDE: Final = option(
     "--exclude",
     multiple=True,

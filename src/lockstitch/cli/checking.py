@@ -20,7 +20,7 @@ from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, internal_error
 from lockstitch.cli.baseline import Baseline
 from lockstitch.cli.reporting import FileReport, Row, count_of
 from lockstitch.cli.settings import Rules, load_rules
-from lockstitch.cli.targets import Target, find_targets, nothing_found
+from lockstitch.cli.targets import Found, Target, find_targets, nothing_found
 from lockstitch.core.errors import LockstitchError
 from lockstitch.sessions.errors import EmptyFile, NotASession
 from lockstitch.sessions.files import check_file
@@ -62,7 +62,7 @@ def run(paths: list[str], options: Options) -> int:
     """Check and report; the exit code."""
     rules = _rules(options)
     known = load_baseline(options, rules)  # before any file is changed: it may be unusable
-    reports = _check_paths(paths, options, rules)
+    found, reports = _check_paths(paths, options, rules)
     if known is not None:
         for report in reports:
             known.hide_known(report)
@@ -85,13 +85,14 @@ def run(paths: list[str], options: Options) -> int:
             notes=tuple(notes),
         ),
     )
-    return _exit_code(shown, paths, options)
+    return _exit_code(shown, paths, found, options)
 
 
 def write_baseline(paths: list[str], options: Options, file: Path) -> int:
     """Save what is found as a baseline; the exit code."""
-    reports = [one for one in _check_paths(paths, options, _rules(options)) if not one.skipped]
-    code = _exit_code(reports, paths, options)
+    found, checked = _check_paths(paths, options, _rules(options))
+    reports = [one for one in checked if not one.skipped]
+    code = _exit_code(reports, paths, found, options)
     if code == TROUBLE:
         for report in reports:
             if report.error:
@@ -143,27 +144,29 @@ def _rules(options: Options) -> Rules:
     )
 
 
-def _check_paths(paths: list[str], options: Options, rules: Rules) -> list[FileReport]:
+def _check_paths(
+    paths: list[str], options: Options, rules: Rules
+) -> tuple[Found, list[FileReport]]:
     stores = [path for path in paths if path.startswith("store:")]
     with ExitStack() as stack:
-        targets, unreadable = find_targets(
+        found = find_targets(
             (path for path in paths if path not in stores),
             stack,
             excludes=rules.excludes,
             stdin_name=options.stdin_filename,
         )
-        reports = [FileReport(path=one.path, error=one.error) for one in unreadable]
-        reports += check_targets(targets, options, rules)
+        reports = [FileReport(path=one.path, error=one.error) for one in found.unreadable]
+        reports += check_targets(found.targets, options, rules)
     for store in stores:
         reports += _check_store(store, options, rules)
-    return reports
+    return found, reports
 
 
-def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> int:
+def _exit_code(shown: list[FileReport], paths: list[str], found: Found, options: Options) -> int:
     if not shown and any(path.startswith("store:") for path in paths):
         return CLEAN  # a store without conversations
     if not shown:
-        print(f"lockstitch: {nothing_found(paths)}", file=sys.stderr)
+        print(f"lockstitch: {nothing_found(paths, found)}", file=sys.stderr)
         return TROUBLE
     if any(report.error for report in shown):
         return TROUBLE
@@ -172,9 +175,7 @@ def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> i
     return FINDINGS if any(report.rows for report in shown) else CLEAN
 
 
-def _fix(
-    reports: list[FileReport], options: Options, rules: Rules, known: Baseline | None
-) -> str:
+def _fix(reports: list[FileReport], options: Options, rules: Rules, known: Baseline | None) -> str:
     """Repair in place every file with problems that are not known, and read it again; what to say
     of it."""
     from lockstitch.cli.mending import repair_in_place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from itertools import count, repeat
 from typing import Final
 
 from lockstitch.cli import reporting
-from lockstitch.cli.app import CLEAN
+from lockstitch.cli.app import CLEAN, TROUBLE
 from lockstitch.cli.checking import Options, check_targets, load_baseline
 from lockstitch.cli.reporting import FileReport, Look, count_of, printable
 from lockstitch.cli.settings import load_rules
+from lockstitch.cli.streams import complain
 from lockstitch.cli.targets import Target, find_targets
 from lockstitch.sessions.source import stamp
 
@@ -30,6 +32,11 @@ def watch(
     rounds: int | None = None,
 ) -> int:
     """Check, then check again what changes; ``rounds`` times, or until it is interrupted."""
+    wrong = [why for path in paths if (why := _why_unreadable(path))]
+    for why in wrong:
+        complain(printable(why))
+    if wrong:
+        return TROUBLE
     watcher = Watcher(paths, options)
     watcher.look(everything=True)
     if not options.quiet:
@@ -64,7 +71,7 @@ class Watcher:
     def look(self, *, everything: bool = False) -> None:
         """Check the files that changed and have come to rest, and print what is found."""
         with ExitStack() as stack:
-            targets, _ = find_targets(self._paths, stack, excludes=self._rules.excludes)
+            targets = find_targets(self._paths, stack, excludes=self._rules.excludes).targets
         now = {target.name: _stamp(target) for target in targets}
         due = [
             target
@@ -93,6 +100,15 @@ class Watcher:
                 self._broken.discard(report.path)
                 print(f"{printable(report.path)}: no problems any more.")
         sys.stdout.flush()
+
+
+def _why_unreadable(path: str) -> str:
+    """Why a path cannot be watched; empty if it can."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return f"{path}: cannot be read: {error.strerror}."
+    return ""
 
 
 def _stamp(target: Target) -> list[tuple[str, int, int]]:

@@ -60,6 +60,33 @@ def test_a_mistake_gets_a_message_and_exit_code_2(arguments, tmp_path):
     assert b"Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--port", "99999"], "99999 is out of range: it must be from 0 to 65535."),
+        (["serve", "--workers", "0"], "0 is out of range: it must be from 1 to 256."),
+        (["check", "--jobs", "0"], "0 is out of range: it must be at least 1."),
+        (["check", "--jobs", "two"], "'two' is not a whole number."),
+        (["emulate", "--pace", "-1"], "-1 is out of range: it must be at least 0."),
+        (["emulate", "--pace", "nan"], "'nan' is not a number."),
+        (["emulate", "--connection-minutes", "0"], "0 is out of range: it must be at least 0.01."),
+    ],
+)
+def test_a_number_out_of_range_gets_the_range(arguments, says):
+    ran = lockstitch(*arguments)
+    assert ran.code == 2
+    assert says in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["check", "mend", "serve", "key", "store", "emulate", "chat", "demo", "completion"],
+)
+def test_the_help_of_a_command_fits_into_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert [line for line in lockstitch(command, "--help").out.splitlines() if len(line) > 80] == []
+
+
 def test_it_also_runs_as_a_module(tmp_path):
     (tmp_path / "r.jsonl").write_bytes(jsonl(legacy([user(), call()])))
     ran = subprocess.run(

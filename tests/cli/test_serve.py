@@ -241,18 +241,57 @@ def test_the_guard_can_be_chosen_on_the_command_line(tmp_path, guard, status):
             assert posted(base, path, body)[0] == status, path
 
 
-def test_an_api_that_no_upstream_has_is_told_and_how_to_add_it(tmp_path):
-    with serving(tmp_path, OPENAI_API_KEY=SECRET) as (_, said):
+@pytest.mark.parametrize(
+    "variables",
+    [{"OPENAI_API_KEY": SECRET}, {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}],
+    ids=["OpenAI", "a server of one's own"],
+)
+def test_an_api_that_no_upstream_has_is_told_and_how_to_add_it(tmp_path, variables):
+    with serving(tmp_path, **variables) as (_, said):
         assert "ANTHROPIC" not in said
+        assert "(Responses, Chat Completions)" in said
         base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
-        status, _, text = posted(base, "/v1/messages", BROKEN["/v1/messages"])
-    assert status == 404
-    error = json.loads(text)
-    assert (error["type"], error["error"]["type"]) == ("error", "not_found_error")
-    assert (
-        "No upstream of this gateway has the Anthropic Messages API." in error["error"]["message"]
-    )
-    assert "set ANTHROPIC_API_KEY before you start `lockstitch serve`" in error["error"]["message"]
+        for path in ("", "/count_tokens", "/batches"):
+            status, _, text = posted(base, f"/v1/messages{path}", BROKEN["/v1/messages"])
+            assert status == 404
+            error = json.loads(text)
+            assert (error["type"], error["error"]["type"]) == ("error", "not_found_error")
+            assert error["error"]["message"] == NO_ANTHROPIC
+
+
+NO_ANTHROPIC = (
+    "No upstream of this gateway has the Anthropic Messages API. To add one, put an [[upstreams]]"
+    ' table into its configuration file (lockstitch serve --config FILE): name = "anthropic", url'
+    ' = "https://api.anthropic.com/v1", key_env = "ANTHROPIC_API_KEY". If neither a configuration'
+    " file nor --upstream names an upstream, it is enough to set ANTHROPIC_API_KEY before you"
+    " start `lockstitch serve`."
+)
+
+
+def test_an_upstream_of_the_command_line_may_have_every_api(tmp_path):
+    with serving(tmp_path, "--upstream", "http://127.0.0.1:9/v1") as (_, said):
+        assert "(Responses, Chat Completions, Anthropic Messages)" in said
+        assert "export ANTHROPIC_BASE_URL=" in said
+
+
+def test_the_advice_for_an_api_that_is_missing_works_with_a_configuration_file(tmp_path):
+    file = tmp_path / "gateway.toml"
+    anthropic = '[[upstreams]]\nname = "anthropic"\nurl = "https://api.anthropic.com/v1"\n'
+    openai = '[[upstreams]]\nname = "openai"\nurl = "https://api.openai.com/v1"\n'
+    openai += 'key_env = "OPENAI_API_KEY"\n'
+    file.write_text(anthropic)
+    keys = {"OPENAI_API_KEY": SECRET}
+    with serving(tmp_path, "--config", file, **keys) as (_, said):
+        base = re.search(r"export ANTHROPIC_BASE_URL=(\S+)", said)[1]
+        for path, api in (("/v1/responses", "Responses"), ("/v1/chat/completions", "Chat")):
+            status, _, text = posted(base, path, BROKEN[path])
+            assert (status, f"has the {api}" in text) == (404, True)
+            message = json.loads(text)["error"]["message"]
+            for line in openai.splitlines():
+                assert line in message
+    file.write_text(anthropic + openai)
+    with serving(tmp_path, "--config", file, **keys) as (_, said):
+        assert "Upstream openai: https://api.openai.com/v1 (Responses, Chat Completions)" in said
 
 
 def test_with_a_key_of_anthropic_alone_only_its_api_is_offered(tmp_path):
@@ -262,7 +301,7 @@ def test_with_a_key_of_anthropic_alone_only_its_api_is_offered(tmp_path):
         base = re.search(r"export ANTHROPIC_BASE_URL=(\S+)", said)[1]
         status, _, text = posted(base, "/v1/responses", BROKEN["/v1/responses"])
     assert status == 404
-    assert "set OPENAI_API_KEY before you start" in json.loads(text)["error"]["message"]
+    assert "to set OPENAI_API_KEY before you start" in json.loads(text)["error"]["message"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -290,6 +329,41 @@ def test_closing_the_terminal_ends_it(tmp_path, workers):
         process.communicate()
 
 
+def test_it_outlives_its_terminal_if_hangups_are_ignored_as_under_nohup(tmp_path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM, "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", IGNORE_HANGUPS + TAKE_TERMINAL, *command],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment(tmp_path),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        said = ""
+        while "Stop with Ctrl-C" not in said:
+            said += (line := process.stdout.readline())
+            assert line, "it ended"
+        os.close(ours)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        base = re.search(r"export OPENAI_BASE_URL=(\S+)", said)[1]
+        with urllib.request.urlopen(f"{base}/models", timeout=PATIENCE_SECONDS) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+IGNORE_HANGUPS = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+"""
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -79,6 +80,26 @@ def test_options_override_the_settings_file(folder):
     assert order(found(lockstitch("check", "sessions", "--exclude", "open.*"))) == []
 
 
+def test_select_on_the_command_line_reports_rules_that_the_settings_file_ignores(folder):
+    (folder / "lockstitch.toml").write_text('ignore = ["LS001"]')
+    assert found(lockstitch("check", "sessions", "--select", "LS001")) == BOTH[1:]
+    both = ["--select", "LS0", "--ignore", "LS002"]
+    assert found(lockstitch("check", "sessions", *both)) == BOTH[1:]
+    assert order(found(lockstitch("check", "sessions", "--ignore", "LS002"))) == BOTH[1:]
+
+
+def test_a_folder_in_which_everything_is_excluded_names_exclude(folder):
+    (folder / "lockstitch.toml").write_text('exclude = ["old"]')
+    for command in ("check", "mend"):
+        code, _, err = lockstitch(command, "sessions/old")
+        assert code == 2
+        assert "sessions/old: no session files found. 1 file or folder is skipped by" in err
+        assert "`exclude`" in err
+        assert "To read one of them, name the file itself." in err
+    code, _, err = lockstitch("check", "sessions", "--exclude", "*.jsonl")
+    assert "2 files or folders are skipped by" in err
+
+
 def test_a_file_that_is_named_is_checked_even_if_it_is_excluded(folder):
     (folder / "lockstitch.toml").write_text('exclude = ["old"]')
     assert found(lockstitch("check", "sessions/old/orphan.jsonl")) == BOTH[:1]
@@ -150,6 +171,47 @@ def test_the_settings_file_can_name_the_baseline_and_it_holds_from_any_folder(fo
     monkeypatch.chdir(folder / "sessions")
     assert lockstitch("check", ".").code == 0
     assert "sessions/open.jsonl" in json.loads((folder / "known.json").read_text())["files"]
+
+
+def test_fix_leaves_files_alone_whose_problems_are_all_known(folder):
+    lockstitch("check", "sessions", "--write-baseline", "known.json")
+    (folder / "sessions" / "new.jsonl").write_bytes(ORPHAN)
+    code, out, err = lockstitch("check", "sessions", "--fix", "--baseline", "known.json")
+    assert (code, err) == (0, "")
+    assert out == (
+        "All clean: 3 files, 8 records. Fixed 1 problem in 1 file; the originals are kept as"
+        " *.bak. 2 known problems not shown (baseline).\n"
+    )
+    assert (folder / "sessions" / "open.jsonl").read_bytes() == OPEN_CALL
+    assert (folder / "sessions" / "old" / "orphan.jsonl").read_bytes() == ORPHAN
+    assert (folder / "sessions" / "new.jsonl.bak").read_bytes() == ORPHAN
+
+
+def test_fix_repairs_known_problems_too_in_a_file_with_a_new_one(folder):
+    lockstitch("check", "sessions", "--write-baseline", "known.json")
+    longer = legacy([user(), user(), call("call_open"), output("call_new")])
+    (folder / "sessions" / "open.jsonl").write_bytes(jsonl(longer))
+    code, out, _ = lockstitch("check", "sessions", "--fix", "--baseline", "known.json")
+    assert code == 0
+    assert "Fixed 2 problems in 1 file" in out
+    assert "1 known problem not shown" in out
+
+
+@pytest.mark.parametrize("source", ["option", "settings"])
+def test_fix_changes_nothing_if_the_baseline_cannot_be_used(folder, source):
+    given = ["--baseline", "missing.json"] if source == "option" else []
+    if source == "settings":
+        (folder / "lockstitch.toml").write_text('baseline = "missing.json"')
+    code, _, err = lockstitch("check", "sessions", "--fix", *given)
+    assert (code, "missing.json: cannot be read" in err) == (2, True)
+    assert (folder / "sessions" / "open.jsonl").read_bytes() == OPEN_CALL
+    assert not list(folder.rglob("*.bak"))
+
+
+def test_fix_and_write_baseline_exclude_each_other(folder):
+    code, _, err = lockstitch("check", "sessions", "--fix", "--write-baseline", "known.json")
+    assert (code, "--fix cannot be combined with --write-baseline" in err) == (2, True)
+    assert not (folder / "known.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -233,11 +295,30 @@ def test_colors_follow_the_option_then_the_environment_then_the_terminal(
 def test_the_completion_script_completes_commands_and_options(shell):
     script = program("completion", shell).stdout
     assert b"_LOCKSTITCH_COMPLETE" in script
-    completed = program(
-        env={
-            "_LOCKSTITCH_COMPLETE": "bash_complete",
-            "COMP_WORDS": "lockstitch check --wri",
-            "COMP_CWORD": "2",
-        }
-    )
-    assert (completed.returncode, completed.stdout) == (0, b"plain,--write-baseline\n")
+    assert completed("check --wri") == "plain,--write-baseline"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "check ses",
+        "check a.jsonl ses",
+        "mend ses",
+        "store export sqlite:///a.db b",
+        "store import sqlite:///a.db b",
+    ],
+)
+def test_the_shell_completes_files_where_a_command_takes_files(words):
+    assert completed(words) == f"file,{words.rpartition(' ')[2]}"
+
+
+def completed(words):
+    """What a shell is told for a command line, of which the last word is completed."""
+    variables = os.environ | {
+        "_LOCKSTITCH_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"lockstitch {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    ran = program(env=variables)
+    assert ran.returncode == 0
+    return ran.stdout.decode().strip()

@@ -40,6 +40,32 @@ def watched(capsys, *steps):
     return printed
 
 
+def test_a_path_that_does_not_exist_at_the_start_is_an_error(folder, capsys):
+    assert watch([".", "missing", "gone.jsonl"], Options(), rounds=0) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "lockstitch: missing: cannot be read: No such file or directory.",
+        "lockstitch: gone.jsonl: cannot be read: No such file or directory.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--watch", "-"], "--watch works on files and folders, not on standard input."),
+        (["--watch", "store:memory:"], "--watch works on files and folders, not on stores."),
+        (["--fix", "store:memory:"], "--fix works on files and folders, not on stores."),
+        (["--fix", "-"], "not on standard input. To repair it: lockstitch mend -"),
+    ],
+)
+def test_what_only_files_can_have_done_says_so_and_hints_at_mend_where_it_helps(arguments, says):
+    ran = lockstitch("check", *arguments)
+    assert ran.code == 2
+    assert says in " ".join(ran.err.split())
+    assert ("lockstitch mend -" in ran.err) is (arguments == ["--fix", "-"])
+
+
 def test_a_file_that_breaks_is_reported_once_it_is_at_rest_and_again_when_it_is_valid(
     folder, capsys
 ):

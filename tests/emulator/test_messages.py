@@ -315,11 +315,30 @@ def test_results_come_before_anything_else_in_their_message():
     check_create(request(user(), assistant(use("a")), user(result("a"), "There.")), SIGNER)
 
 
-def test_results_of_one_message_come_in_one_message():
-    said = refused(
-        request(user(), assistant(use("a"), use("b")), user(result("a")), user(result("b")))
-    )
-    assert said.message.startswith("messages.1: `tool_use` ids were found")
+def test_consecutive_messages_of_one_role_are_one_turn():
+    """Anthropic's API reference: "Consecutive `user` or `assistant` turns in your request will be
+    combined into a single turn." """
+    spread = [assistant(use("a")), assistant("More.", use("b")), user(result("b"))]
+    body = request(user(), *spread, user(result("a", "one")))
+    check_create(body, SIGNER)
+    assert (asked(body).output, asked(body).tool) == ("one", "tool_a")
+    between = refused(request(user(), *spread, user("Well?"), user(result("a"))))
+    assert between.message.startswith("messages.1: `tool_use` ids were found")
+    assert "immediately after: a. Each" in between.message
+    twice = refused(request(user(), *spread, user(result("a")), user(result("b"))))
+    assert twice.message.startswith("messages.5.content.0: each tool_use must have a single")
+
+
+def test_the_providers_own_tools_are_answered_in_the_same_turn():
+    used, answered = searched()
+    check_create(request(user(), assistant(used), assistant(answered, "Found."), user()), SIGNER)
+
+
+def test_the_thought_comes_first_in_a_turn_of_several_messages():
+    spread = [assistant(thought()), assistant(use("a")), user(result("a"))]
+    check_create(request(user(), *spread, thinking=THINKING), SIGNER)
+    said = refused(request(user(), assistant("Hm."), *spread, thinking=THINKING))
+    assert said.message.startswith("messages.1.content.0.type: Expected `thinking`")
 
 
 def test_all_calls_without_a_result_are_listed():

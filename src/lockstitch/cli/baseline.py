@@ -59,8 +59,29 @@ def save(file: Path, reports: Iterable[FileReport]) -> int:
     return total
 
 
-def hide_known(file: Path, reports: Iterable[FileReport]) -> int:
-    """Take the findings that ``file`` has out of ``reports``; how many were hidden."""
+class Baseline:
+    """The known problems in a baseline file. Raises `BaselineError` if it cannot be used."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._files = _load(file).files
+
+    def hide_known(self, report: FileReport) -> None:
+        """Take the known problems out of the rows of ``report``, and count them there."""
+        known: Counter[tuple[str, str | None, str]] = Counter()
+        for one in self._files.get(_name(report.path, self._file), ()):
+            known[one.code, one.call, one.conversation] += one.count
+        rows = []
+        for row in report.rows:
+            if known[_key(row)] > 0:
+                known[_key(row)] -= 1
+            else:
+                rows.append(row)
+        report.known += len(report.rows) - len(rows)
+        report.rows = rows
+
+
+def _load(file: Path) -> _Document:
     try:
         document = msgspec.json.decode(file.read_bytes(), type=_Document)
     except OSError as error:
@@ -75,20 +96,7 @@ def hide_known(file: Path, reports: Iterable[FileReport]) -> int:
             f"{file}: has version {document.version}, which this release does not know. Update"
             " Lockstitch, or write the baseline again."
         )
-    hidden = 0
-    for report in reports:
-        known: Counter[tuple[str, str | None, str]] = Counter()
-        for one in document.files.get(_name(report.path, file), ()):
-            known[one.code, one.call, one.conversation] += one.count
-        rows = []
-        for row in report.rows:
-            if known[_key(row)] > 0:
-                known[_key(row)] -= 1
-                hidden += 1
-            else:
-                rows.append(row)
-        report.rows = rows
-    return hidden
+    return document
 
 
 def _key(row: Row) -> tuple[str, str | None, str]:

@@ -7,9 +7,17 @@ from typing import Any, Final
 
 import click
 
-from lockstitch.cli.options import ANCHORED, COLOR, DIALECT, Command, Integer, option
+from lockstitch.cli.options import (
+    ANCHORED,
+    COLOR,
+    DIALECT,
+    FILE_OR_DASH,
+    Command,
+    Integer,
+    option,
+)
 
-_PATHS: Final = click.argument("paths", nargs=-1, metavar="[PATH]...")
+_PATHS: Final = click.argument("paths", nargs=-1, type=FILE_OR_DASH, metavar="[PATH]...")
 _EXCLUDE: Final = option(
     "--exclude",
     multiple=True,
@@ -110,13 +118,13 @@ def check(
             "--watch cannot be combined with --fix, --write-baseline or --output: files are still"
             " being written while they are watched."
         )
-    if (watch or options["fix"]) and any(
-        path == "-" or path.startswith("store:") for path in given
-    ):
-        name = "--watch" if watch else "--fix"
+    if options["fix"] and write_baseline:
         raise click.UsageError(
-            f"{name} works on files and folders. To repair standard input: lockstitch mend -"
+            "--fix cannot be combined with --write-baseline: repair the files first, then save the"
+            " problems that are left."
         )
+    if watch or options["fix"]:
+        _expect_files("--watch" if watch else "--fix", given)
     from lockstitch.cli import checking
 
     made = checking.Options(
@@ -217,6 +225,16 @@ def mend(
         keep="last" if keep == "last" else "first",
     )
     return run(list(paths), Options(policy=policy, **options))
+
+
+def _expect_files(name: str, given: list[str]) -> None:
+    """Raises `click.UsageError` if a path is not a file or a folder. ``name``: the option that
+    needs them."""
+    if any(path.startswith("store:") for path in given):
+        raise click.UsageError(f"{name} works on files and folders, not on stores.")
+    if "-" in given:
+        hint = " To repair it: lockstitch mend -" if name == "--fix" else ""
+        raise click.UsageError(f"{name} works on files and folders, not on standard input.{hint}")
 
 
 def _codes(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from lockstitch.cli import baseline, reporting
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, internal_error
+from lockstitch.cli.baseline import Baseline
 from lockstitch.cli.reporting import FileReport, Row, count_of
 from lockstitch.cli.settings import Rules, load_rules
-from lockstitch.cli.targets import Target, find_targets, nothing_found
+from lockstitch.cli.targets import Found, Target, find_targets, nothing_found
 from lockstitch.core.errors import LockstitchError
 from lockstitch.sessions.errors import EmptyFile, NotASession
 from lockstitch.sessions.files import check_file
@@ -60,10 +61,13 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(paths: list[str], options: Options) -> int:
     """Check and report; the exit code."""
     rules = _rules(options)
-    reports = _check_paths(paths, options, rules)
-    fixed = _fix(reports, options, rules) if options.fix else ""
-    known = options.baseline if options.baseline is not None else rules.baseline
-    hidden = 0 if known is None else baseline.hide_known(known, reports)
+    known = load_baseline(options, rules)  # before any file is changed: it may be unusable
+    found, reports = _check_paths(paths, options, rules)
+    if known is not None:
+        for report in reports:
+            known.hide_known(report)
+    fixed = _fix(reports, options, rules, known) if options.fix else ""
+    hidden = sum(report.known for report in reports)
     for report in reports:
         if report.empty and not options.quiet:
             path = reporting.printable(report.path)
@@ -81,13 +85,14 @@ def run(paths: list[str], options: Options) -> int:
             notes=tuple(notes),
         ),
     )
-    return _exit_code(shown, paths, options)
+    return _exit_code(shown, paths, found, options)
 
 
 def write_baseline(paths: list[str], options: Options, file: Path) -> int:
     """Save what is found as a baseline; the exit code."""
-    reports = [one for one in _check_paths(paths, options, _rules(options)) if not one.skipped]
-    code = _exit_code(reports, paths, options)
+    found, checked = _check_paths(paths, options, _rules(options))
+    reports = [one for one in checked if not one.skipped]
+    code = _exit_code(reports, paths, found, options)
     if code == TROUBLE:
         for report in reports:
             if report.error:
@@ -99,6 +104,12 @@ def write_baseline(paths: list[str], options: Options, file: Path) -> int:
         name = reporting.printable(str(file))
         print(f"Wrote {name} with {count_of(total, 'known problem')}.")
     return CLEAN
+
+
+def load_baseline(options: Options, rules: Rules) -> Baseline | None:
+    """The baseline that the command line or the settings file names. Raises `BaselineError`."""
+    file = options.baseline if options.baseline is not None else rules.baseline
+    return None if file is None else Baseline(file)
 
 
 def check_targets(targets: list[Target], options: Options, rules: Rules) -> list[FileReport]:
@@ -133,27 +144,29 @@ def _rules(options: Options) -> Rules:
     )
 
 
-def _check_paths(paths: list[str], options: Options, rules: Rules) -> list[FileReport]:
+def _check_paths(
+    paths: list[str], options: Options, rules: Rules
+) -> tuple[Found, list[FileReport]]:
     stores = [path for path in paths if path.startswith("store:")]
     with ExitStack() as stack:
-        targets, unreadable = find_targets(
+        found = find_targets(
             (path for path in paths if path not in stores),
             stack,
             excludes=rules.excludes,
             stdin_name=options.stdin_filename,
         )
-        reports = [FileReport(path=one.path, error=one.error) for one in unreadable]
-        reports += check_targets(targets, options, rules)
+        reports = [FileReport(path=one.path, error=one.error) for one in found.unreadable]
+        reports += check_targets(found.targets, options, rules)
     for store in stores:
         reports += _check_store(store, options, rules)
-    return reports
+    return found, reports
 
 
-def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> int:
+def _exit_code(shown: list[FileReport], paths: list[str], found: Found, options: Options) -> int:
     if not shown and any(path.startswith("store:") for path in paths):
         return CLEAN  # a store without conversations
     if not shown:
-        print(f"lockstitch: {nothing_found(paths)}", file=sys.stderr)
+        print(f"lockstitch: {nothing_found(paths, found)}", file=sys.stderr)
         return TROUBLE
     if any(report.error for report in shown):
         return TROUBLE
@@ -162,8 +175,9 @@ def _exit_code(shown: list[FileReport], paths: list[str], options: Options) -> i
     return FINDINGS if any(report.rows for report in shown) else CLEAN
 
 
-def _fix(reports: list[FileReport], options: Options, rules: Rules) -> str:
-    """Repair in place every file with findings, and read it again; what to say of it."""
+def _fix(reports: list[FileReport], options: Options, rules: Rules, known: Baseline | None) -> str:
+    """Repair in place every file with problems that are not known, and read it again; what to say
+    of it."""
     from lockstitch.cli.mending import repair_in_place
 
     fixed = files = 0
@@ -176,8 +190,10 @@ def _fix(reports: list[FileReport], options: Options, rules: Rules) -> str:
             report.error = str(error)
             continue
         target = Target(Path(report.path), report.path, named=True)
-        reports[index] = _check_one(target, options, rules, None)
-        fixed += len(report.rows) - len(reports[index].rows)
+        again = reports[index] = _check_one(target, options, rules, None)
+        if known is not None:
+            known.hide_known(again)
+        fixed += len(report.rows) + report.known - len(again.rows) - again.known
         files += 1
     if not files:
         return ""

@@ -66,25 +66,26 @@ def run(paths: list[str], options: Options) -> int:
         raise click.UsageError("- (standard input) cannot be combined with other paths.")
     rules = load_rules(options.config, exclude=options.exclude)
     with ExitStack() as stack:
-        targets, unreadable = find_targets(
+        found = find_targets(
             paths, stack, excludes=rules.excludes, stdin_name=options.stdin_filename
         )
-        for one in unreadable:
+        targets = found.targets
+        for one in found.unreadable:
             complain(printable(one.error))
         several = len(paths) > 1 or not all(target.named for target in targets)
         if options.out is not None and (several or len(targets) != 1):
             raise click.UsageError("-o takes a single file. For several, use --in-place.")
         if not targets:
-            complain(nothing_found(paths))
+            complain(nothing_found(paths, found))
             return TROUBLE
         batch = _Batch(options, piped=piped)
-        batch.failed += len(unreadable)
+        batch.failed += len(found.unreadable)
         # A report is written before any file is, so with one all copies are made first.
         for group in [targets] if options.report is not None else [[one] for one in targets]:
             batch.mend(group)
         if several:
             if not batch.files and not batch.failed:
-                complain(nothing_found(paths))
+                complain(nothing_found(paths, found))
                 return TROUBLE
             batch.print_summary()
     return batch.exit_code

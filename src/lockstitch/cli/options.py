@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -65,22 +66,49 @@ def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> 
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
-class Integer(click.IntRange):
-    """A whole number with bounds, shown as `N` and explained in plain words."""
+class _Bounded(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A number with bounds. Not `click.IntRange`, which writes its bounds as "1<=x<=256", in errors
+    and in the help of each option."""
+
+    _read: Callable[[Any], Any]
+
+    def __init__(self, *, min: float, max: float | None = None) -> None:
+        self._min = min
+        self._max = max
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = self._read(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a {self.name}.", param, ctx)
+        if number < self._min or (self._max is not None and number > self._max):
+            self.fail(f"{value} is out of range: it must be {self._bounds()}.", param, ctx)
+        return number
+
+    def _bounds(self) -> str:
+        if self._max is None:
+            return f"at least {self._min}"
+        return f"from {self._min} to {self._max}"
+
+
+class Integer(_Bounded):
+    """A whole number, shown as `N`."""
 
     name = "whole number"
-
-    def _describe_range(self) -> str:  # click's own is "1<=x<=256", in the help of each option
-        return ""
+    _read = int
 
 
-class Number(click.FloatRange):
-    """A number with bounds, shown as `N`."""
+class Number(_Bounded):
+    """A number, shown as `N`."""
 
     name = "number"
 
-    def _describe_range(self) -> str:
-        return ""
+    @staticmethod
+    def _read(value: Any) -> float:
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
 
 
 def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
@@ -89,6 +117,10 @@ def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
         settings.setdefault("metavar", "N")
     return click.option(*names, **settings)
 
+
+FILE_OR_DASH: Final = click.Path(readable=False, allow_dash=True)
+"""A path as text, or - for a standard stream. The command reports what cannot be read; the type is
+for the shell, which completes file names."""
 
 DIALECTS: Final = (
     "responses",

@@ -62,6 +62,8 @@ class FileReport:
     format: str = ""
     records: int = 0
     rows: list[Row] = field(default_factory=list)
+    known: int = 0
+    """Problems that are not in ``rows`` because the baseline lists them."""
     error: str = ""
     skipped: bool = False
     """It is not a session file, and was found in a folder."""

@@ -14,7 +14,7 @@ from lockstitch.cli.options import Command, Integer, Number, option
     cls=Command,
     examples=(
         "OPENAI_API_KEY=sk-… lockstitch serve",
-        "lockstitch serve --config gateway.toml --store postgresql://me@localhost/gateway",
+        "lockstitch serve --config gateway.toml --store postgresql://me@localhost/db",
     ),
 )
 @option("--host", metavar="ADDRESS", help="Address to listen on. Default: 127.0.0.1.")

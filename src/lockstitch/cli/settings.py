@@ -72,14 +72,16 @@ def load_rules(
     exclude: tuple[str, ...] = (),
 ) -> Rules:
     """The settings file's rules, overridden by what the command line says. Raises
-    `SettingsError`."""
+    `SettingsError`.
+
+    ``select`` replaces the file's `ignore` too: who asks for a rule by name wants to see it."""
     expect_known((*(select or ()), *(ignore or ())))
     file = config if config is not None else find_settings(Path.cwd())
     settings, folder = (Settings(), Path.cwd()) if file is None else (_read(file), file.parent)
     settings = msgspec.structs.replace(
         settings,
         select=settings.select if select is None else select,
-        ignore=settings.ignore if ignore is None else ignore,
+        ignore=settings.ignore if ignore is None and select is None else ignore or (),
         exclude=settings.exclude + exclude,
     )
     return Rules(settings, folder.resolve())

@@ -7,9 +7,10 @@ from typing import Final
 
 import click
 
-from lockstitch.cli.options import OUTPUT, Group, Number, option
+from lockstitch.cli.options import FILE_OR_DASH, OUTPUT, Group, Number, option
 
 _URL: Final = click.argument("url", metavar="URL")
+_FILE: Final = click.argument("file", type=FILE_OR_DASH, default="-", metavar="[FILE]")
 _CONVERSATION: Final = option(
     "--conversation", multiple=True, metavar="ID", help="Only this conversation; repeatable."
 )
@@ -58,7 +59,7 @@ def stats(url: str, output: str) -> int:
 
 @store.command(examples=("lockstitch store export sqlite:///agent.db backup.jsonl",))
 @_URL
-@click.argument("file", default="-", metavar="[FILE]")
+@_FILE
 @_CONVERSATION
 @option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def export(url: str, file: str, conversation: tuple[str, ...], force: bool) -> int:
@@ -72,7 +73,7 @@ def export(url: str, file: str, conversation: tuple[str, ...], force: bool) -> i
 
 @store.command("import", examples=("lockstitch store import sqlite:///new.db backup.jsonl",))
 @_URL
-@click.argument("file", default="-", metavar="[FILE]")
+@_FILE
 @OUTPUT
 def import_(url: str, file: str, output: str) -> int:
     """Import an export into a store.

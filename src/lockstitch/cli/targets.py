@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -43,47 +43,59 @@ class Unreadable(Struct, frozen=True):
     error: str
 
 
+class Found(Struct, frozen=True):
+    """What the paths on a command line lead to."""
+
+    targets: list[Target] = []
+    unreadable: list[Unreadable] = []
+    excluded: list[Path] = []
+    """Files and folders that the settings or --exclude skip."""
+
+
 def find_targets(
     paths: Iterable[str],
     stack: ExitStack,
     *,
     excludes: Callable[[Path], bool],
     stdin_name: str | None = None,
-) -> tuple[list[Target], list[Unreadable]]:
+) -> Found:
     """The files to work on, in the order of ``paths``. Standard input is copied into a file that
     lives as long as ``stack``."""
-    targets: list[Target] = []
-    unreadable: list[Unreadable] = []
+    found = Found()
     for given in paths:
         if given == "-":
             source = stack.enter_context(standard_input())
-            targets.append(Target(source.path, stdin_name or source.name, named=True))
+            found.targets.append(Target(source.path, stdin_name or source.name, named=True))
         elif os.path.isdir(given):  # unlike `Path.is_dir`, it never raises
-            targets += _search(Path(given), unreadable, excludes)
+            _search(Path(given), found, excludes)
         else:
-            targets.append(Target(Path(given), given, named=True))
-    return targets, unreadable
+            found.targets.append(Target(Path(given), given, named=True))
+    return found
 
 
-def _search(
-    folder: Path, unreadable: list[Unreadable], excludes: Callable[[Path], bool]
-) -> Iterator[Target]:
-    """Session files below a folder. Links to folders are not followed, so nothing loops."""
+def _search(folder: Path, found: Found, excludes: Callable[[Path], bool]) -> None:
+    """Add the session files below a folder. Links to folders are not followed, so nothing loops."""
 
     def trouble(error: OSError) -> None:
         name = os.fsdecode(error.filename)
-        unreadable.append(Unreadable(name, f"{name}: cannot be read: {error.strerror}."))
+        found.unreadable.append(Unreadable(name, f"{name}: cannot be read: {error.strerror}."))
+
+    def included(path: Path) -> bool:
+        if excludes(path):
+            found.excluded.append(path)
+            return False
+        return True
 
     for root, folders, names in os.walk(folder, onerror=trouble):
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".lockstitch-") and not excludes(Path(root, name))
+            if not name.startswith(".lockstitch-") and included(Path(root, name))
         )
         for name in sorted(names):
             path = Path(root, name)
-            if _looks_like_a_session(path) and _is_file(path) and not excludes(path):
-                yield Target(path, str(path), named=False)
+            if _looks_like_a_session(path) and _is_file(path) and included(path):
+                found.targets.append(Target(path, str(path), named=False))
 
 
 def _looks_like_a_session(path: Path) -> bool:
@@ -102,9 +114,17 @@ def _is_file(path: Path) -> bool:
         return True  # reading it will say why it cannot be read
 
 
-def nothing_found(paths: Iterable[str]) -> str:
+def nothing_found(paths: Iterable[str], found: Found) -> str:
     """The message for paths that lead to no session file."""
     where = ", ".join(map(printable, paths))
+    if found.excluded:
+        skipped = "1 file or folder is"
+        if len(found.excluded) > 1:
+            skipped = f"{len(found.excluded):,} files or folders are"
+        return (
+            f"{where}: no session files found. {skipped} skipped by `exclude` in the settings or"
+            " --exclude. To read one of them, name the file itself."
+        )
     names = ", ".join(f"*{suffix}" for suffix in sorted(SESSION_SUFFIXES))
     packed = " or ".join(sorted(COMPRESSED_SUFFIXES))
     return (

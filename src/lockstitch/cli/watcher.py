@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from contextlib import ExitStack
 from itertools import count, repeat
 from typing import Final
 
-from lockstitch.cli import baseline, reporting
-from lockstitch.cli.app import CLEAN
-from lockstitch.cli.checking import Options, check_targets
+from lockstitch.cli import reporting
+from lockstitch.cli.app import CLEAN, TROUBLE
+from lockstitch.cli.checking import Options, check_targets, load_baseline
 from lockstitch.cli.reporting import FileReport, Look, count_of, printable
 from lockstitch.cli.settings import load_rules
+from lockstitch.cli.streams import complain
 from lockstitch.cli.targets import Target, find_targets
 from lockstitch.sessions.source import stamp
 
@@ -30,6 +32,11 @@ def watch(
     rounds: int | None = None,
 ) -> int:
     """Check, then check again what changes; ``rounds`` times, or until it is interrupted."""
+    wrong = [why for path in paths if (why := _why_unreadable(path))]
+    for why in wrong:
+        complain(printable(why))
+    if wrong:
+        return TROUBLE
     watcher = Watcher(paths, options)
     watcher.look(everything=True)
     if not options.quiet:
@@ -49,7 +56,7 @@ class Watcher:
         self._rules = load_rules(
             options.config, select=options.select, ignore=options.ignore, exclude=options.exclude
         )
-        self._baseline = options.baseline if options.baseline is not None else self._rules.baseline
+        self._baseline = load_baseline(options, self._rules)
         self._seen: dict[str, list[tuple[str, int, int]]] = {}
         """How each file looked when it was last seen."""
         self._checked: dict[str, list[tuple[str, int, int]]] = {}
@@ -64,7 +71,7 @@ class Watcher:
     def look(self, *, everything: bool = False) -> None:
         """Check the files that changed and have come to rest, and print what is found."""
         with ExitStack() as stack:
-            targets, _ = find_targets(self._paths, stack, excludes=self._rules.excludes)
+            targets = find_targets(self._paths, stack, excludes=self._rules.excludes).targets
         now = {target.name: _stamp(target) for target in targets}
         due = [
             target
@@ -79,7 +86,8 @@ class Watcher:
         self._checked |= {target.name: now[target.name] for target in due}
         reports = check_targets(due, self._options, self._rules)
         if self._baseline is not None:
-            baseline.hide_known(self._baseline, reports)
+            for report in reports:
+                self._baseline.hide_known(report)
         self._print([report for report in reports if not report.skipped])
 
     def _print(self, reports: list[FileReport]) -> None:
@@ -92,6 +100,15 @@ class Watcher:
                 self._broken.discard(report.path)
                 print(f"{printable(report.path)}: no problems any more.")
         sys.stdout.flush()
+
+
+def _why_unreadable(path: str) -> str:
+    """Why a path cannot be watched; empty if it can."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return f"{path}: cannot be read: {error.strerror}."
+    return ""
 
 
 def _stamp(target: Target) -> list[tuple[str, int, int]]:

@@ -17,6 +17,7 @@ from lockstitch.gateway.deciding import routing
 from lockstitch.gateway.deciding.asked import Api
 from lockstitch.gateway.deciding.guard import Guarded, Guarding
 from lockstitch.gateway.deciding.refusals import (
+    Refusal,
     RequestRefused,
     no_such_api,
     no_such_model,
@@ -188,17 +189,27 @@ class World:
         caller: Caller,
         *,
         model: str | None = None,
+        api: Api | None = None,
         fits: Callable[[Upstream], bool] = lambda told: True,
     ) -> list[Reached]:
-        """Those of them that have the model, and fit. Raises `RequestRefused` if there is none."""
+        """Those of them that have the model and the API, and fit. Raises `RequestRefused` if there
+        is none."""
         found = [
             one
             for one in self.upstreams_for(caller)
-            if fits(one.told) and (model is None or one.told.serves(model))
+            if fits(one.told)
+            and (model is None or one.told.serves(model))
+            and (api is None or api.dialect in one.told.apis)
         ]
         if not found:
-            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
+            raise RequestRefused(self._nobody_serves(model, api))
         return found
+
+    def _nobody_serves(self, model: str | None, api: Api | None) -> Refusal:
+        """Why no upstream fits: the API, if none has it; else the model."""
+        if api is not None and not any(api.dialect in one.told.apis for one in self.upstreams):
+            return no_such_api(api)
+        return no_such_model(model, keyed=bool(self.keyring))
 
     def route(
         self,
@@ -225,10 +236,8 @@ class World:
             home=home,
             bound=bound,
         )
-        if not names and not any(api.dialect in one.told.apis for one in known.values()):
-            raise RequestRefused(no_such_api(api))
         if not names:
-            raise RequestRefused(no_such_model(model, keyed=bool(self.keyring)))
+            raise RequestRefused(self._nobody_serves(model, api))
         return {name: known[name] for name in names}
 
     def note_findings(

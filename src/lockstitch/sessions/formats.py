@@ -38,8 +38,9 @@ LOOK_AT_LEVELS = 12
 """How much of a file of an unknown format is searched for calls, and how deep."""
 
 KNOWN_FORMATS: Final = (
-    "Codex rollouts, Claude Code transcripts, pi and OpenClaw sessions, opencode sessions, Agents SDK databases, LangGraph databases, LiveKit chat contexts, and JSON or"
-    " JSONL of items, messages or request bodies"
+    "sessions of Codex, Claude Code, pi, OpenClaw, opencode, the OpenAI Agents SDK, LangGraph and"
+    " LiveKit; JSON and JSONL of OpenAI, Anthropic, Gemini, Bedrock, LangChain, Pydantic AI and"
+    " Vercel AI SDK messages, and of request bodies"
 )
 
 _SQLITE: Final = b"SQLite format 3\x00"

@@ -155,6 +155,33 @@ def test_a_message_whose_stream_is_cut_ends_with_an_error(claude, emulator):
         stream.get_final_message()
 
 
+def used(key):
+    block = {"type": "tool_use", "id": key, "name": "weather", "input": {}}
+    return {"role": "assistant", "content": [block]}
+
+
+def answered(key):
+    block = {"type": "tool_result", "tool_use_id": key, "content": "rain"}
+    return {"role": "user", "content": [block]}
+
+
+@pytest.mark.parametrize(
+    ("history", "repaired"),
+    [
+        ([used("t1"), used("t2"), user("go")], "LS001 t1; LS001 t2"),
+        ([used("t1"), used("t2"), answered("t1"), user("go")], "LS010 t2"),
+        ([used("t1"), used("t2"), answered("t1"), answered("t2")], None),
+    ],
+)
+def test_a_history_with_consecutive_messages_of_one_role_is_accepted_once_it_is_repaired(
+    claude, history, repaired
+):
+    made = claude.messages.with_raw_response.create(
+        model=CLAUDE, max_tokens=100, messages=[user("weather?"), *history], tools=[TOOL]
+    )
+    assert made.headers.get("x-lockstitch-repaired") == repaired
+
+
 # --- the rest ----------------------------------------------------------------------------------
 
 

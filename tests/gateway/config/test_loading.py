@@ -38,6 +38,9 @@ def test_the_upstream_is_that_of_the_environment():
         ),
     )
     config = load(Options(), HOME | {"OPENAI_BASE_URL": "http://gpu:8000/v1/"})
+    both = ("responses", "chat")
+    assert config.upstreams == (Upstream(name="default", url="http://gpu:8000/v1", apis=both),)
+    config = load(Options(upstream="http://gpu:8000/v1"), HOME | {"OPENAI_BASE_URL": "http://x/v1"})
     assert config.upstreams == (Upstream(name="default", url="http://gpu:8000/v1"),)
 
 

@@ -1,11 +1,12 @@
 """The rules of Anthropic's Messages: is the request right, and what does it ask?
 
-Pure. The shapes are in `shapes`. Each `tool_use` has its `tool_result` in the message
-right after, before anything else in it; the API itself joins messages of one role, but public
-reports disagree on results spread over several, so they are refused here."""
+Pure. The shapes are in `shapes`. Each `tool_use` has its `tool_result` in the turn right
+after, before anything else in it. A turn is one message, or several of the same role; the API's
+reference says so: "Consecutive `user` or `assistant` turns in your request will be combined into a
+single turn." """
 
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lockstitch.emulator.kinds import OBJECT, STRING, Shape
 from lockstitch.emulator.messages import refusals
@@ -72,12 +73,13 @@ def _check(body: dict[str, Any], signer: Signer, shape: Shape, *, older: bool) -
         if not older:
             _check_newer(message, f"messages.{index}")
     _check_unique(messages)
-    for index, message in enumerate(messages):
-        _check_pairs(messages, index)
-        _check_server_pairs(message, f"messages.{index}")
+    turns = turns_of(messages)
+    for index, turn in enumerate(turns):
+        _check_pairs(turns, index)
+        _check_server_pairs(turn)
     _check_signatures(messages, signer)
     if (body.get("thinking") or {}).get("type") == "enabled":
-        _check_thinking_first(messages)
+        _check_thinking_first(turns)
 
 
 def blocks_of(message: Message) -> list[Block]:
@@ -176,53 +178,87 @@ def _check_unique(messages: list[Message]) -> None:
                 seen.add(block["id"])
 
 
-def _check_pairs(messages: list[Message], index: int) -> None:
-    """The results in this message answer the calls right before, and the next one answers its."""
-    before = _calls(messages[index - 1]) if index else []
+class Placed(NamedTuple):
+    """A block and where it is in the request."""
+
+    block: Block
+    message: int
+    place: int
+
+    @property
+    def path(self) -> str:
+        return f"messages.{self.message}.content.{self.place}"
+
+
+class Turn(NamedTuple):
+    """Consecutive messages of one role, which the API combines before it checks the pairs."""
+
+    role: str
+    blocks: list[Placed]
+
+    def calls(self) -> list[Placed]:
+        return [one for one in self.blocks if one.block["type"] == "tool_use"]
+
+    def leading_answers(self) -> set[str]:
+        """The calls answered before anything else is said: text between a call and its result is
+        refused."""
+        answers = set()
+        for one in self.blocks:
+            if one.block["type"] != "tool_result":
+                break
+            answers.add(one.block["tool_use_id"])
+        return answers
+
+
+def turns_of(messages: list[Message]) -> list[Turn]:
+    """The messages, with consecutive ones of the same role combined into a single turn."""
+    turns: list[Turn] = []
+    for index, message in enumerate(messages):
+        if not turns or turns[-1].role != message["role"]:
+            turns.append(Turn(message["role"], []))
+        blocks = enumerate(blocks_of(message))
+        turns[-1].blocks.extend(Placed(block, index, place) for place, block in blocks)
+    return turns
+
+
+def _check_pairs(turns: list[Turn], index: int) -> None:
+    """The results in this turn answer the calls right before, and the next one answers its."""
+    before = {one.block["id"] for one in turns[index - 1].calls()} if index else set()
     seen = set()
-    for place, block in enumerate(blocks_of(messages[index])):
-        if block["type"] != "tool_result":
+    for one in turns[index].blocks:
+        if one.block["type"] != "tool_result":
             continue
-        answered = block["tool_use_id"]
-        at = f"messages.{index}.content.{place}"
+        answered = one.block["tool_use_id"]
         if answered not in before:
-            raise refusals.output_without_call(at, answered)
+            raise refusals.output_without_call(one.path, answered)
         if answered in seen:
-            raise refusals.second_output(at, answered)
+            raise refusals.second_output(one.path, answered)
         seen.add(answered)
-    answers = _leading_answers(messages[index + 1]) if index + 1 < len(messages) else set()
-    missing = [call for call in _calls(messages[index]) if call not in answers]
+    answers = turns[index + 1].leading_answers() if index + 1 < len(turns) else set()
+    missing = [one for one in turns[index].calls() if one.block["id"] not in answers]
     if missing:
-        raise refusals.calls_without_output(f"messages.{index}", missing)
+        ids = [one.block["id"] for one in missing]
+        raise refusals.calls_without_output(f"messages.{missing[0].message}", ids)
 
 
-def _calls(message: Message) -> list[str]:
-    return [block["id"] for block in blocks_of(message) if block["type"] == "tool_use"]
-
-
-def _leading_answers(message: Message) -> set[str]:
-    """The results that come before anything else: text between a call and its result is refused."""
-    answers = set()
-    for block in blocks_of(message):
-        if block["type"] != "tool_result":
-            break
-        answers.add(block["tool_use_id"])
-    return answers
-
-
-def _check_server_pairs(message: Message, path: str) -> None:
-    """What the provider's own tools were asked and answered stands in one message."""
-    waiting: dict[str, str] = {}
-    for index, block in enumerate(blocks_of(message)):
+def _check_server_pairs(turn: Turn) -> None:
+    """What the provider's own tools were asked and answered stands in one turn."""
+    waiting: dict[str, Placed] = {}
+    for one in turn.blocks:
+        block = one.block
         if block["type"] == "server_tool_use":
-            waiting[block["id"]] = block["name"]
+            waiting[block["id"]] = one
         elif block["type"] in SERVER_RESULTS.values():
-            asked = waiting.pop(block["tool_use_id"], "")
-            if SERVER_RESULTS.get(asked) != block["type"]:
-                at = f"{path}.content.{index}"
-                raise refusals.server_output_without_call(at, block["type"], block["tool_use_id"])
-    for call, name in waiting.items():
-        raise refusals.server_call_without_output(path, name, call, SERVER_RESULTS[name])
+            call = waiting.pop(block["tool_use_id"], None)
+            if call is None or SERVER_RESULTS.get(call.block["name"]) != block["type"]:
+                raise refusals.server_output_without_call(
+                    one.path, block["type"], block["tool_use_id"]
+                )
+    for one in waiting.values():
+        name = one.block["name"]
+        raise refusals.server_call_without_output(
+            f"messages.{one.message}", name, one.block["id"], SERVER_RESULTS[name]
+        )
 
 
 def _check_signatures(messages: list[Message], signer: Signer) -> None:
@@ -238,14 +274,13 @@ def _check_signatures(messages: list[Message], signer: Signer) -> None:
                 raise refusals.unverified_thinking(at, "signature", "thinking")
 
 
-def _check_thinking_first(messages: list[Message]) -> None:
+def _check_thinking_first(turns: list[Turn]) -> None:
     """While tools are being called, the thought that led to the calls comes with them."""
-    if not _leading_answers(messages[-1]):
+    if not turns[-1].leading_answers():
         return
-    index = len(messages) - 2
-    first = blocks_of(messages[index])[0]["type"]
-    if first not in _THOUGHTS:
-        raise refusals.no_thinking_first(f"messages.{index}.content.0", first)
+    first = turns[-2].blocks[0]
+    if first.block["type"] not in _THOUGHTS:
+        raise refusals.no_thinking_first(first.path, first.block["type"])
 
 
 # What is asked
@@ -292,15 +327,12 @@ def _last_user(messages: list[Message]) -> str:
 
 def _last_output(messages: list[Message]) -> tuple[str | None, str]:
     """The last result, if nothing was said after it, and the tool that gave it."""
-    last = blocks_of(messages[-1])
-    if not last or last[-1]["type"] != "tool_result":
+    turns = turns_of(messages)
+    last = turns[-1].blocks[-1].block if turns[-1].blocks else None
+    if last is None or last["type"] != "tool_result":
         return None, ""
-    names = {
-        block["id"]: block["name"]
-        for block in blocks_of(messages[-2])
-        if block["type"] == "tool_use"
-    }
-    return text_of(last[-1].get("content")), names[last[-1]["tool_use_id"]]
+    names = {one.block["id"]: one.block["name"] for one in turns[-2].calls()}
+    return text_of(last.get("content")), names[last["tool_use_id"]]
 
 
 def _offered(tool: dict[str, Any]) -> Offered:

@@ -17,7 +17,15 @@ from msgspec import Struct, structs
 
 from lockstitch.gateway.config.errors import ConfigError, Problem
 from lockstitch.gateway.config.line_numbers import line_numbers
-from lockstitch.gateway.config.model import Config, Guard, Server, Upstream, apis_of, is_loopback
+from lockstitch.gateway.config.model import (
+    OPENAI_APIS,
+    Config,
+    Guard,
+    Server,
+    Upstream,
+    apis_of,
+    is_loopback,
+)
 from lockstitch.gateway.config.reading import MOST_WORKERS, Reading, wrong_with_url
 from lockstitch.gateway.config.secrets import Secret
 from lockstitch.gateway.config.tables import Problems
@@ -169,7 +177,8 @@ def _with_upstream(
         problems.add((), f"{source} {wrong}")
         return config
     url = (url or OPENAI_URL).rstrip("/")
-    apis = apis_of(url)
+    # OPENAI_BASE_URL is for clients of OpenAI's APIs, so a server named there need have no other.
+    apis = apis_of(url) if options.upstream else OPENAI_APIS
     if anthropic is not None:
         apis = tuple(api for api in apis if api not in anthropic.apis)
     openai = Upstream(name="default", url=url, key=key, guard=config.guard, apis=apis)

@@ -143,8 +143,9 @@ class Upstream(Struct, frozen=True, kw_only=True):
         return f"<Upstream {self.name} {self.url}>"
 
 
+OPENAI_APIS: Final[tuple[Api, ...]] = ("responses", "chat")
 APIS_OF_HOST: Final[dict[str, tuple[Api, ...]]] = {
-    "api.openai.com": ("responses", "chat"),
+    "api.openai.com": OPENAI_APIS,
     "api.anthropic.com": ("messages",),
 }
 """Providers whose APIs are known. Any other server may have all of them."""

@@ -204,24 +204,30 @@ def no_such_model(model: str | None, *, keyed: bool = True) -> Refusal:
     )
 
 
-_ADVICE: Final = {
+_OPENAI: Final = ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")
+_PROVIDERS: Final = {
+    Api.RESPONSES: ("Responses", *_OPENAI),
+    Api.CHAT: ("Chat Completions", *_OPENAI),
     Api.MESSAGES: (
         "Anthropic Messages",
-        "set ANTHROPIC_API_KEY before you start `lockstitch serve`, or add to its configuration"
-        ' file: [[upstreams]] name = "anthropic", url = "https://api.anthropic.com/v1",'
-        ' key_env = "ANTHROPIC_API_KEY"',
+        "anthropic",
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
     ),
-    Api.CHAT: ("Chat Completions", "set OPENAI_API_KEY before you start `lockstitch serve`"),
 }
+"""Each API, and an upstream that has it: its name, its URL and the variable with its key."""
 
 
 def no_such_api(api: Api) -> Refusal:
     """No upstream has this API."""
-    advice = "set OPENAI_API_KEY before you start `lockstitch serve`"
-    name, advice = _ADVICE.get(api, ("Responses", advice))
+    title, name, url, key = _PROVIDERS[api]
     return Refusal(
         status=404,
-        message=f"No upstream of this gateway has the {name} API. To add one, {advice}.",
+        message=f"No upstream of this gateway has the {title} API. To add one, put an [[upstreams]]"
+        " table into its configuration file (lockstitch serve --config FILE):"
+        f' name = "{name}", url = "{url}", key_env = "{key}". If neither a configuration file nor'
+        f" --upstream names an upstream, it is enough to set {key} before you start"
+        " `lockstitch serve`.",
         code="api_not_found",
     )
 

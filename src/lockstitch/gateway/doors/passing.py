@@ -16,9 +16,7 @@ async def everything_else(
     world: World, caller: Caller, request: web.BaseRequest, api: Api | None = None
 ) -> web.StreamResponse:
     """A request of which the gateway knows at most the API that it belongs to."""
-    upstream, *_ = world.some_upstreams_for(
-        caller, fits=lambda told: api is None or api.dialect in told.apis
-    )
+    upstream, *_ = world.some_upstreams_for(caller, api=api)
     asking = await asking_of(request, upstream, caller)
     return await passed(world, caller, request, upstream, asking, api=api or Api.RESPONSES)
 

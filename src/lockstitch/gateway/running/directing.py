@@ -18,7 +18,7 @@ async def directed(
 ) -> AsyncIterator[Orders]:
     """Orders, for as long as this is open. SIGTERM and SIGINT: drain, and the second time stop. A
     changed file: reload. SIGHUP: reload in a service, drain in a terminal, where it means that the
-    terminal was closed."""
+    terminal was closed. If SIGHUP is ignored (nohup), it stays ignored."""
     orders: Orders = asyncio.Queue()
     told = False
 
@@ -34,7 +34,7 @@ async def directed(
 
     loop = asyncio.get_running_loop()
     handled = {signal.SIGINT: end, signal.SIGTERM: end}
-    if hasattr(signal, "SIGHUP"):
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handled[signal.SIGHUP] = end if has_terminal() else reload
     for number, handler in handled.items():
         with suppress(NotImplementedError):  # Windows

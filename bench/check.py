@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -67,8 +68,8 @@ def run() -> Iterator[Result]:
         assert lockstitch.check(items) == lockstitch.check(chat) == []
         yield compare(
             f"check a list, {name}",
-            ours=lambda items=items: lockstitch.check(items),
-            peer=lambda: lockstitch.check(chat),
+            ours=partial(lockstitch.check, items),
+            peer=partial(lockstitch.check, chat),
             target=FORMAT_TARGET,
             peer_is="the same conversation in chat",
         )

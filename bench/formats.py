@@ -59,7 +59,7 @@ def _messages(step: Step) -> Iterator[Wire]:
 
 def _langchain(step: Step) -> Iterator[Wire]:
     call = {"name": TOOL, "args": step.arguments, "id": step.key, "type": "tool_call"}
-    plain = {"additional_kwargs": {}, "response_metadata": {}, "id": None}
+    plain: Wire = {"additional_kwargs": {}, "response_metadata": {}, "id": None}
     calls = {"tool_calls": [call], "invalid_tool_calls": []}
     yield {"type": "ai", "content": "", **plain, **calls}
     yield {

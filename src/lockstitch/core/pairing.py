@@ -229,9 +229,9 @@ class Pairing(Struct, eq=False):
         by_name = family.by_name and key == item.name
         if family.by_name and self._open:
             self._pass_over(key if item.alias is None else item.alias, group)
+        if family.inline:
+            self._pass_by(key, at)
         waiting = self._open.get(key)
-        if waiting is not None and family.inline and waiting.at != at:
-            waiting = self._pass_by(key)
         if waiting is None:
             self._open[key] = call
         elif self._adjacent and waiting.item.partial and waiting.item.alias is None:
@@ -258,9 +258,12 @@ class Pairing(Struct, eq=False):
             else:
                 self._wait(item.alias, call)
 
-    def _pass_by(self, key: str) -> None:
-        """A call that holds its own output never gets it from a later wire item: from now on, its
-        key means another call."""
+    def _pass_by(self, key: str, at: int) -> None:
+        """A call that holds its own output never gets it from a later wire item: from ``at`` on,
+        its key means another call."""
+        first = self._open.get(key)
+        if first is None or first.at == at:
+            return
         self._passed.append(self._open.pop(key))
         queue = self._queued.pop(key, None)
         if queue is not None:

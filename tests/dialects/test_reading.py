@@ -45,7 +45,8 @@ every_dialect = pytest.mark.parametrize("name", NAMES)
 def test_every_dialect_can_be_read_from_bytes(name):
     assert reading(name).dialect == name
     assert reading(name).order is DIALECTS[name].order
-    assert set(READINGS) == set(DIALECTS) == set(NAMES)
+    assert set(READINGS) == set(DIALECTS)
+    assert set(NAMES) <= set(READINGS)
 
 
 def test_a_dialect_that_does_not_exist_cannot_be_read():

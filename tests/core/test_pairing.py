@@ -875,3 +875,42 @@ def test_ten_times_the_items_cost_about_ten_times_as_much(history):
 
     # Quadratic work takes more than sixty times as long; the limit is far from both.
     assert seconds(6_000) < 30 * max(seconds(600), 0.001)
+
+
+# --- outputs before the next message from outside ----------------------------------------------
+
+
+def before_input(*items):
+    pairing = Pairing(Order.BEFORE_INPUT)
+    for at, item in enumerate(items):
+        pairing.add(item, at)
+    return [(finding.code, finding.place.at) for finding in pairing.finish()]
+
+
+ASKING = families.VERCEL_APPROVAL
+A_CALL = call("a", families.VERCEL_TOOL)
+A_REQUEST = Item(Part.CALL, ASKING, "approval 1", about="a")
+DENIED = Item(Part.OUTPUT, ASKING, "approval 1")
+APPROVED = Item(Part.OUTPUT, ASKING, "approval 1", approved=True)
+AN_OUTPUT = output("a", families.VERCEL_TOOL)
+
+
+def test_the_model_may_say_more_before_an_output_but_nobody_else_may():
+    assert before_input(USER, A_CALL, SAID, AN_OUTPUT) == []
+    assert before_input(USER, A_CALL, USER, AN_OUTPUT) == [("LS009", 3)]
+
+
+@pytest.mark.parametrize("decision", [APPROVED, DENIED])
+def test_a_call_whose_approval_was_answered_last_waits_for_whoever_continues(decision):
+    assert before_input(USER, A_CALL, A_REQUEST, decision) == []
+    assert before_input(USER, A_CALL, A_REQUEST, decision, SAID) == [("LS001", 1)]
+    assert before_input(USER, A_CALL, A_REQUEST, USER, decision) == [("LS001", 1), ("LS009", 4)]
+
+
+def test_a_request_about_no_call_is_an_orphan_and_so_is_its_answer():
+    assert before_input(USER, A_REQUEST, APPROVED) == [("LS002", 1), ("LS002", 2)]
+
+
+def test_a_request_about_a_call_that_was_cut_off_goes_with_it():
+    cut_off = Item(Part.CALL, families.VERCEL_TOOL, "a", partial=True)
+    assert before_input(USER, cut_off, A_REQUEST) == [("LS014", 1), ("LS014", 2)]

@@ -30,6 +30,8 @@ def test_each_dialect_wants_its_outputs_where_its_provider_does():
         "pydantic-ai": Order.NEXT_TURN,
         "langchain": Order.NEXT,
         "opencode": Order.ANYWHERE,
+        "vercel": Order.BEFORE_INPUT,
+        "vercel-ui": Order.ANYWHERE,
     }
 
 
@@ -67,13 +69,12 @@ def test_reading_takes_any_mapping_and_leaves_it_as_it_was(name, wire):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=examples(50))
 @given(data=st.data())
-def test_items_of_one_wire_item_have_slots_of_their_own(name, data):
+def test_calls_of_one_wire_item_have_slots_of_their_own_and_so_have_outputs(name, data):
     for wire in data.draw(HISTORIES[name]):
         items = DIALECTS[name].read(wire)
-        # An output that is written into its call's own part has the slot of the call.
-        inline = [item for item in items if item.part is Part.OUTPUT and item.family.inline]
-        slots = [item.slot for item in items if item not in inline]
-        assert len(slots) == len(set(slots))
+        for part in (Part.CALL, Part.OUTPUT):
+            slots = [item.slot for item in items if item.part is part]
+            assert slots == sorted(set(slots))
 
 
 @pytest.mark.parametrize("value", ["", None, 0, 7, [], {}, b"x", True])

@@ -251,7 +251,7 @@ def _know(evidence: object) -> None:
         if not isinstance(known, Evidence):
             raise NotEvidence(
                 f"The evidence of {call_id} is a {_kind(known)}. "
-                'Say it so: Evidence(Outcome.FINISHED, "finished", "what the tool gave back").'
+                'Write: Evidence(Outcome.FINISHED, "finished", "what the tool returned").'
             )
         if not isinstance(known.outcome, Outcome):
             names = ", ".join(f"Outcome.{one.name}" for one in Outcome)
@@ -261,7 +261,7 @@ def _know(evidence: object) -> None:
         if not isinstance(known.text, str):
             raise NotEvidence(
                 f"The text of the evidence of {call_id} is a {_kind(known.text)}. "
-                "Pass what the tool gave back as a str, such as JSON."
+                "Pass what the tool returned as a str, such as JSON."
             )
 
 

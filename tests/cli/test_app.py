@@ -110,6 +110,20 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     assert ran.stderr == b"2\n"  # not that of findings: not all of them were told
 
 
+@pytest.mark.parametrize("arguments", [["serve"], ["key", "alice"]])
+def test_a_missing_library_names_the_command_that_needs_it(arguments):
+    code = (
+        "import sys; sys.modules['structlog'] = None; from lockstitch.cli.app import run;"
+        f"sys.exit(run({arguments}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        f"lockstitch: {arguments[0]} needs structlog, which is not installed. Run: pip install"
+        " 'lockstitch[gateway]'\n"
+    )
+
+
 def test_help_imports_no_readers():
     code = (
         "import sys; from lockstitch.cli.app import run; run(['--help']);"

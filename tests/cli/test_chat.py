@@ -90,7 +90,7 @@ def test_without_a_key_it_says_that_it_talks_to_an_emulator_and_where_the_thread
     assert (ran.code, ran.err) == (0, "")
     assert "There is no OPENAI_API_KEY, so this talks to an emulator" in ran.out
     assert f"Thread t in {store_url()}." in ran.out
-    assert ran.out.endswith("You said: hello\nTo go on: lockstitch chat t\n")
+    assert ran.out.endswith("You said: hello\nTo continue: lockstitch chat t\n")
 
 
 def test_each_line_is_a_message_and_empty_ones_are_none(chat):
@@ -103,7 +103,7 @@ def test_a_thread_that_is_not_named_is_a_new_one(home, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     ran = lockstitch("chat")
     assert ran.code == 0
-    assert re.search(r"To go on: lockstitch chat chat-\d{8}-\d{6}\n", ran.out)
+    assert re.search(r"To continue: lockstitch chat chat-\d{8}-\d{6}\n", ran.out)
 
 
 def test_threads_are_kept_where_somebody_says(chat, home):
@@ -115,7 +115,7 @@ def test_threads_are_kept_where_somebody_says(chat, home):
 def test_the_command_that_goes_on_leads_to_the_same_thread(chat, emulator):
     options = ["--store", "sqlite:///a b.db", "--base-url", emulator.base_url, "--mode", "full"]
     ran = chat("hello", options=[*options, "--model", "m"])
-    (command,) = re.findall(r"To go on: lockstitch chat (.*)\n", ran.out)
+    (command,) = re.findall(r"To continue: lockstitch chat (.*)\n", ran.out)
     words = shlex.split(command)
     assert words[0] == "t"
     given = dict(zip(words[1::2], words[2::2], strict=True))
@@ -132,13 +132,13 @@ def test_the_command_that_goes_on_leads_to_the_same_thread(chat, emulator):
 def test_what_is_in_memory_cannot_be_gone_on_with(chat):
     ran = chat("hello", options=["--store", "memory:"])
     assert ran.out.endswith("The thread was kept in memory, and is gone.\n")
-    assert "To go on" not in ran.out
+    assert "To continue" not in ran.out
 
 
 def test_a_password_is_not_in_the_command_that_goes_on():
     url = "postgresql://me:hunter2@host/chats"
     said = _how_to_go_on(Options(model=MODEL, mode=MODES[0], store=url), "t")
-    assert said == "To go on: lockstitch chat t --store URL"
+    assert said == "To continue: lockstitch chat t --store URL"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_turn_that_fails_is_told_and_the_chat_goes_on(chat, emulator):
     emulator.fault("status code=400")
     ran = chat("one", "two", options=["--base-url", emulator.base_url])
     assert ran.code == app.TROUBLE
-    assert "lockstitch: The provider refused the request" in ran.err
+    assert "lockstitch: The provider returned an error" in ran.err
     assert "Traceback" not in ran.err
     assert "You said: two" in ran.out
     assert emulator.violations().keys() <= {"emulator-fault"}
@@ -336,7 +336,7 @@ def test_ctrl_c_stops_the_turn_and_the_thread_is_whole(home):
         type_in(process, SLEEP)
         printed.until("-> run_shell")
         process.send_signal(signal.SIGINT)
-        printed.until("Stopped. What was said and done until here is kept.")
+        printed.until("Stopped. Everything up to this point is saved.")
         out, err = process.communicate(b"and now?\n", timeout=TIMEOUT_SECONDS)
         assert (process.returncode, err) == (0, b"")
         assert b"You said: and now?" in out
@@ -414,7 +414,7 @@ def test_on_a_terminal_it_prompts_and_takes_nothing_typed_ahead_for_an_answer(ho
         printed.until("Never started")
         printed.until("> ")
         os.write(terminal, END_OF_INPUT)
-        printed.until("To go on: lockstitch chat t")
+        printed.until("To continue: lockstitch chat t")
         assert process.wait(TIMEOUT_SECONDS) == 0
         assert not (home / "a.txt").exists()
     finally:

@@ -316,7 +316,7 @@ def test_a_torn_export_is_told_with_its_line(folder):
     ran = lockstitch("store", "import", "sqlite:///other.db", "torn.jsonl")
     assert ran.code == 2
     assert "torn.jsonl" in ran.err
-    assert "complete are in the store" in ran.err
+    assert "complete conversations before that are in the store" in ran.err
     assert list(content("sqlite:///other.db")) == ["a"]
 
 
@@ -420,7 +420,7 @@ def test_an_encrypted_store_without_its_key_is_told(monkeypatch):
     monkeypatch.setenv("LOCKSTITCH_STORE_KEY", new_key())
     ran = lockstitch("store", "export", URL, "out.jsonl")
     assert ran.code == 2
-    assert "is sealed with the key" in ran.err
+    assert "is encrypted with the key" in ran.err
     monkeypatch.delenv("LOCKSTITCH_STORE_KEY")
     for arguments in (["store", "export", URL, "out.jsonl"], ["check", f"store:{URL}"]):
         ran = lockstitch(*arguments)

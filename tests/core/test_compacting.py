@@ -105,8 +105,8 @@ def test_a_call_that_waits_for_its_output_stays_with_all_that_follows():
     with pytest.raises(CannotTrim) as raised:
         cut_behind(ledger, items(1))
     assert str(raised.value) == (
-        "The limits cannot be kept: call_a (t) still waits for its output, and stays with all "
-        "that follows it. Settle it first, or raise the limits."
+        "The limits cannot be met: call_a (t) has no output yet, so it and everything after it "
+        "must stay. Add its output first, or raise the limits."
     )
 
 

@@ -406,7 +406,7 @@ def test_an_output_without_its_call_is_refused_and_named():
     plan = refused(ledger, Reason.NOT_WHOLE)
     assert [finding.rule for finding in plan.findings] == [rules.ORPHAN_OUTPUT]
     assert "call_x" in str(plan)
-    assert str(plan).startswith("the context would not be whole: ")
+    assert str(plan).startswith("a call would have no output, or an output no call: ")
 
 
 def test_a_second_output_is_refused_and_named():

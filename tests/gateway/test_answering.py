@@ -555,7 +555,7 @@ def test_an_official_client_does_not_repeat_what_was_answered_and_could_not_be_k
                 await client.responses.create(model="m", input="x", tools=[MCP])
         assert len(up.asked) == 1
         assert (caught.value.status_code, caught.value.code) == (500, "journal_unavailable")
-        assert "The upstream has this request" in caught.value.message
+        assert "The upstream received this request" in caught.value.message
         assert "not sent" not in caught.value.message
         assert "retry-after" not in caught.value.response.headers
 
@@ -567,7 +567,7 @@ def test_a_stream_whose_answer_could_not_be_kept_says_that_the_upstream_has_the_
         unwritable(gw)
         end = (await gw.stream(input="x"))[-1]
         assert end["type"] == "response.failed"
-        assert "The upstream has this request" in end["response"]["error"]["message"]
+        assert "The upstream received this request" in end["response"]["error"]["message"]
 
     served(work)
 

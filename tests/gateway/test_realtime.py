@@ -601,7 +601,7 @@ def test_what_a_connection_leaves_behind_is_bounded_whatever_is_said(seed, monke
 def test_the_limits_are_those_of_the_page():
     page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text()
     assert f"More than {MOST_HELD} deletes at once, or {MOST_HELD_BYTES // 1024} KiB" in page
-    assert f"behind the {realtime.MOST_ITEMS:,}th item" in page
+    assert f"after the {realtime.MOST_ITEMS:,}th item" in page
     assert f"the last {realtime.MOST_TOMBSTONES:,} items" in page
     assert f"ids of more than {LONGEST_ID_CHARACTERS} characters" in page
 

@@ -85,7 +85,7 @@ def test_what_waits_behind_an_anchor_is_not_said_to_be_an_item():
     waits = [by_name("responses").read(call("a"))[0]]
     wrong = {"type": "custom_tool_call_output", "call_id": "a", "output": "x"}
     made = guarded([wrong], mode=Guarding.REFUSE, anchored=True, open_calls=waits)
-    assert "behind the anchor" in not_whole(made.refused).message
+    assert "the earlier history" in not_whole(made.refused).message
 
 
 def test_a_body_has_the_form_of_its_api():

@@ -36,6 +36,7 @@ WORKS = {
 
 MISSING = {
     ("serve",): "lockstitch[gateway]",
+    ("key", "alice"): "lockstitch[gateway]",
     ("emulate",): "lockstitch[emulator]",
     ("demo",): "lockstitch[demo]",
     ("chat",): "lockstitch[demo]",

@@ -132,7 +132,7 @@ def test_a_rewrite_that_parts_a_call_from_its_output_is_refused_and_the_pair_nam
     before = ledger.state()
     with pytest.raises(BrokenPair) as raised:
         request_prepared(ledger, ledger.plan(), items=items)
-    assert str(raised.value).startswith("The rewritten items would not be whole: ")
+    assert str(raised.value).startswith("The rewritten items would not be valid: ")
     assert str(raised.value).endswith(
         "Keep or drop a call together with its output. Nothing was recorded."
     )
@@ -228,7 +228,7 @@ def test_only_a_replay_to_a_conversation_takes_the_name_of_a_new_one(mode):
     turn(ledger, said("x"), mode=mode, conversation="conv_1")
     ledger.append(item_added(user("b")))
     plan = ledger.plan(mode, conversation="conv_1")
-    with pytest.raises(IllegalFact, match="Only a replay goes to a new conversation"):
+    with pytest.raises(IllegalFact, match="Only a full history can go to a new conversation"):
         request_prepared(ledger, plan, conversation="conv_9")
 
 

@@ -414,7 +414,7 @@ def test_connections_that_come_to_nothing_are_given_up():
             staged(faults=faults) as stage,
             stage.session(patience=Patience(attempts=3)) as session,
         ):
-            with pytest.raises(SessionOver, match="tried again in a row: 3"):
+            with pytest.raises(SessionOver, match="retries in a row: 3"):
                 await session.change(added=[user("a", "a")])
             with pytest.raises(CannotConnect):
                 await until(session, "never")

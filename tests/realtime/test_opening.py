@@ -48,7 +48,7 @@ def test_a_key_that_is_refused_is_not_tried_again(kind):
                 async with stage.session(kind=kind):
                     pass
             # Whoever is told to change the key is not told to wait.
-            assert "change it. The thread is whole." in str(refused.value)
+            assert "before you send it again. The stored thread is valid." in str(refused.value)
             assert "later" not in str(refused.value)
             assert len([e for e in stage.emulator.record.entries() if not e.sent]) == 1
 
@@ -59,7 +59,7 @@ def test_a_server_that_is_not_there_is_given_up_after_its_attempts(monkeypatch):
     monkeypatch.setattr("lockstitch.runner.backoff.FIRST_DELAY_SECONDS", 0.001)
 
     async def scene():
-        with pytest.raises(CannotConnect, match=r"tried again in a row: 2.*open it again later"):
+        with pytest.raises(CannotConnect, match=r"retries in a row: 2.*open it again later"):
             await Session.open(
                 websocket("ws://127.0.0.1:9/v1/realtime?model=m"), patience=Patience(attempts=2)
             )

@@ -216,7 +216,7 @@ def test_a_refusal_is_told_at_once_and_the_thread_goes_on(transport, mode, fault
             stage.emulator.fault(fault if handshake else f"{fault} {CREATE} request=2")
             counting = Counting()
             runner = stage.runner(*counting.tools, transport=transport, mode=mode)
-            with pytest.raises(ProviderRefused, match="The provider refused the request"):
+            with pytest.raises(ProviderRefused, match="The provider returned an error"):
                 await played(runner.turn(THREAD, USER))
             assert len(stage.sent()) == (0 if handshake else 2)
             again = stage.runner(*counting.tools, transport=transport, mode=mode)

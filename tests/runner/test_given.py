@@ -28,7 +28,7 @@ def output(key, text="It was."):
 def test_what_is_no_store_is_refused(store):
     async def run():
         async with staged() as stage:
-            with pytest.raises(UnknownStore, match="is no store and no URL of one"):
+            with pytest.raises(UnknownStore, match="is neither a store nor a store URL"):
                 stage.runner(store=store)
 
     within(run)
@@ -204,7 +204,7 @@ def test_a_look_up_that_is_cancelled_from_within_ends_the_turn_and_is_made_again
         tools = Tools()
         async with dead_in_a_tool(tools) as stage:
             runner = stage.runner(tools.work, on_unknown=on_unknown)
-            with pytest.raises(CannotContinue, match="was cancelled from within"):
+            with pytest.raises(CannotContinue, match="was cancelled from inside"):
                 await played(runner.turn(THREAD))
             assert text_of(await played(runner.turn(THREAD))) == "I see."
             assert asked == [KEY, KEY]

@@ -414,7 +414,7 @@ def test_a_filter_that_gives_no_list_back_is_refused_before_anything_is_sent():
     async def run():
         for rewrite in (changes_in_place, gives_one_item):
             async with staged() as stage:
-                with pytest.raises(CannotContinue, match=r"input filter gave back .*Return the"):
+                with pytest.raises(CannotContinue, match=r"input filter returned .*Return the"):
                     await played(stage.runner(add, input_filter=rewrite).turn(THREAD, "Go."))
                 assert stage.sent() == []
 

@@ -107,7 +107,7 @@ def test_any_other_url_is_refused_with_the_forms_and_without_its_password(url):
 @pytest.mark.parametrize("path", ["agent.db", "/var/lib/agent.db", "../two-words.sqlite3"])
 def test_who_names_a_file_is_told_its_url(path):
     async def check():
-        with pytest.raises(UnknownStore, match=re.escape(f"A file is sqlite:///{path};")):
+        with pytest.raises(UnknownStore, match=re.escape(f"write sqlite:///{path};")):
             await open_store(path)
 
     asyncio.run(check())
@@ -149,7 +149,7 @@ def test_keys_of_the_environment_are_used(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("url", [None, 5, Path("store.db"), b"memory:"])
 def test_what_is_no_text_is_no_url(url):
-    with pytest.raises(UnknownStore, match="is no URL of a store"):
+    with pytest.raises(UnknownStore, match="is not a store URL"):
         asyncio.run(open_store(url).__aenter__())
 
 

@@ -50,7 +50,7 @@ def test_a_database_that_is_not_there_is_named(postgres_server):
 
 def test_a_user_that_is_not_there_is_a_refused_login(postgres_server):
     url = postgres_server.url().replace("postgres@", "nobody@")
-    with pytest.raises(CannotOpen, match="refused the login"):
+    with pytest.raises(CannotOpen, match="rejected the login"):
         asyncio.run(PostgresStore.open(url))
 
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told_as_that():
     told = writing_failed("postgresql://db/x", asyncpg.DiskFullError("no space left"))
     assert isinstance(told, CannotWrite)
     assert "the disk of the server is full" in str(told)
-    assert "What was there before is kept" in str(told)
+    assert "The earlier records are unchanged" in str(told)
 
 
 def test_damage_is_told_as_that(postgres_url):

@@ -99,7 +99,7 @@ def test_the_wrong_key_is_told_with_the_ids_of_both():
         told = str(refused.value)
         assert a_key(1).id.hex() in told
         assert a_key(2).id.hex() in told
-        assert "Add that key behind the first one" in told
+        assert "Add that key after the first one" in told
 
     run(check)
 

@@ -300,10 +300,10 @@ RECORD = (
         ),
         (
             b'{"line":"end","conversations":1,"records":1}\n' + RECORD % (b"b", 1),
-            "line 5: comes behind the end",
+            "line 5: comes after the end",
         ),
         (HEAD, "line 4: is the head of another export"),
-        (b"", "is torn: it stops behind line 3"),
+        (b"", "is incomplete: it stops after line 3"),
     ],
 )
 def test_a_wrong_line_is_told_and_what_was_complete_is_kept(lines, told):

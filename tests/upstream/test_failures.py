@@ -110,8 +110,8 @@ def test_a_failure_says_what_happened_and_what_to_do_next():
         Said(status=429, code="rate_limit_exceeded", message="Too fast", retry_after=2.0)
     )
     assert str(failure) == (
-        "The provider said no (429, rate_limit_exceeded): Too fast. "
-        "The request was not taken: send it again later."
+        "The provider returned an error (429, rate_limit_exceeded): Too fast. "
+        "The request was not processed. Send it again later."
     )
     assert (failure.status, failure.code, failure.retry_after) == (
         429,

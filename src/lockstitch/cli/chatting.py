@@ -141,7 +141,7 @@ class Chat:
             await asyncio.wait([self._turn])
             if not self._turn.cancelled():
                 return self._turn.result()
-            self._screen.note("Stopped. What was said and done until here is kept.")
+            self._screen.note("Stopped. Everything up to this point is saved.")
             return None
         finally:
             self._turn = None
@@ -224,7 +224,7 @@ def _how_to_go_on(options: Options, thread: str) -> str:
         words += ["--model", options.model]
     if options.mode != MODES[0]:
         words += ["--mode", options.mode]
-    return f"To go on: {shlex.join(words)}"
+    return f"To continue: {shlex.join(words)}"
 
 
 async def _goes_on(store: Store, thread: str, mode: str, screen: Screen) -> bool:

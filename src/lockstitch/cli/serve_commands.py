@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from lockstitch.cli.missing_parts import needs
 from lockstitch.cli.options import Command, Integer, Number, option
 
 
@@ -55,7 +56,8 @@ def serve(config: Path | None, **options: Any) -> int:
 
     Ctrl-C and SIGTERM stop it after running requests have finished; a second one stops it at once.
     A changed configuration file is loaded again, without a restart."""
-    from lockstitch.cli.serving import run
+    with needs("serve", "gateway"):
+        from lockstitch.cli.serving import run
 
     return run(config=None if config is None else str(config), **options)
 
@@ -84,7 +86,8 @@ def key(
 
     Prints the key on standard error, once; only its hash is stored. The block for the
     configuration file goes to standard output. NAME identifies the key in logs."""
-    from lockstitch.cli.serving import make_key
+    with needs("key", "gateway"):
+        from lockstitch.cli.serving import make_key
 
     return make_key(name, expires, requests_per_minute, concurrent)
 

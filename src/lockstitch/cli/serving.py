@@ -15,15 +15,13 @@ import click
 
 from lockstitch.cli.app import CLEAN
 from lockstitch.cli.missing_parts import PartMissing, needs
+from lockstitch.gateway.access.keys import hash_of, new_key
+from lockstitch.gateway.config import Config, ConfigError, Options, Problem, load
+from lockstitch.gateway.config.model import is_loopback
+from lockstitch.gateway.config.reading import NAME, NAME_SAYS
+from lockstitch.gateway.running import run as run_loop
+from lockstitch.gateway.running import serve
 from lockstitch.store.urls import public_url
-
-with needs("serve", "gateway"):
-    from lockstitch.gateway.access.keys import hash_of, new_key
-    from lockstitch.gateway.config import Config, ConfigError, Options, Problem, load
-    from lockstitch.gateway.config.model import is_loopback
-    from lockstitch.gateway.config.reading import NAME, NAME_SAYS
-    from lockstitch.gateway.running import run as run_loop
-    from lockstitch.gateway.running import serve
 
 
 def run(

@@ -119,10 +119,9 @@ def _read(file: Path) -> Settings:
             near = get_close_matches(key, known, 1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(known)}."
             raise SettingsError(f"{file}: unknown setting {key!r}. {hint}")
-    try:
-        settings = msgspec.convert(table, Settings)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{file}: {error}.") from None
+        if wrong := _wrong(key, table[key]):
+            raise SettingsError(f"{file}: {wrong}")
+    settings = msgspec.convert(table, Settings)
     settings = msgspec.structs.replace(
         settings,
         select=_upper(settings.select),
@@ -137,6 +136,26 @@ def _read(file: Path) -> Settings:
     except LockstitchError as error:
         raise SettingsError(f"{file}: {error}") from None
     return settings
+
+
+def _wrong(key: str, value: object) -> str:
+    """What is wrong with the type of a setting; empty if nothing is."""
+    if key == "baseline":
+        example = '"lockstitch-baseline.json"'
+        return "" if isinstance(value, str) else f"{key} must be a string, such as {example}."
+    if key == "per-file-ignores":
+        if not isinstance(value, dict):
+            return f'{key} must be a table of patterns, such as {{ "tests/*" = ["LS001"] }}.'
+        for pattern, codes in value.items():
+            if not _is_strings(codes):
+                return f'{key}: {pattern!r} must be a list of strings, such as ["LS001"].'
+        return ""
+    example = '["archive"]' if key == "exclude" else '["LS001"]'
+    return "" if _is_strings(value) else f"{key} must be a list of strings, such as {example}."
+
+
+def _is_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _upper(codes: Iterable[str]) -> tuple[str, ...]:

@@ -415,8 +415,8 @@ def rotate(url: str, output: str, *, vacuum: bool) -> int:
         keys = keys_from_environment()
         if keys is None:
             raise NotAKey(
-                f"There is no key to seal with. Set {KEY_FILE_VARIABLE} to a file with the new key"
-                f" in the first line and the old ones behind it, or {KEY_VARIABLE} to the same."
+                f"There is no key to encrypt with. Set {KEY_FILE_VARIABLE} to a file with the new"
+                f" key in the first line and the old ones after it, or {KEY_VARIABLE} to the same."
             )
         async with open_store(url, keys=keys, create=False) as store:
             from lockstitch.store.rotation import rotate as sealed_again

@@ -41,7 +41,7 @@ def cut_behind(
     if not allowed[first]:
         named = ", ".join(call.named for call in found.unsettled)
         raise CannotTrim(
-            f"The limits cannot be kept: {named} still waits for its output, and stays with all "
-            "that follows it. Settle it first, or raise the limits."
+            f"The limits cannot be met: {named} has no output yet, so it and everything after it "
+            "must stay. Add its output first, or raise the limits."
         )
     return START if first == 0 else ends_at[first]

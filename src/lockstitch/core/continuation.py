@@ -46,7 +46,7 @@ class Reason(Enum):
     STILL_ANSWERING = "an answer is still coming; end it, or record that it was cut"
     IN_FLIGHT = "a request to this conversation is under way; record what becomes of it first"
     UNKNOWN_CHAIN = "the provider lost a chain of which this ledger never saw the beginning"
-    NOT_WHOLE = "the context would not be whole"
+    NOT_WHOLE = "a call would have no output, or an output no call"
 
 
 class Continue(Struct, frozen=True, kw_only=True):

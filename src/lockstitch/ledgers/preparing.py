@@ -50,7 +50,7 @@ def request_prepared(
         isinstance(plan, Replay) and plan.mode is Mode.CONVERSATION
     ):
         raise IllegalFact(
-            "Only a replay goes to a new conversation; this plan goes on from its own anchor."
+            "Only a full history can go to a new conversation; this plan continues its own anchor."
         )
     anchor = conversation or plan.anchor
     prepared = RequestPrepared(mode=plan.mode, base=base, covers=plan.tip, sent=sent, anchor=anchor)
@@ -90,7 +90,7 @@ def _check_whole(of: Ledger, plan: Continue | Replay, parts: Sequence[Sequence[I
     if findings:
         broken = "; ".join(finding.message for finding in findings)
         raise BrokenPair(
-            f"The rewritten items would not be whole: {broken}. Keep or drop a call together with "
+            f"The rewritten items would not be valid: {broken}. Keep or drop a call together with "
             "its output. Nothing was recorded."
         )
 

@@ -117,8 +117,8 @@ class Lines:
                     continue
                 except ConfigurationUnanswered as unanswered:
                     raise ConfigurationUnanswered(
-                        f"{unanswered} Whether it is in force is not known; the next connection"
-                        " is told what was in force before. Configure again."
+                        f"{unanswered} It may be in force or not; the next connection uses"
+                        " the configuration from before. Configure again."
                     ) from None
                 return self._setting.configuration.take(update)
 
@@ -183,10 +183,10 @@ class Lines:
 
     def _given_up(self, reason: str, fate: Fate) -> str:
         if fate is Fate.REFUSED:  # the reason says what to change
-            return f"No connection can be had. {reason} The thread is whole."
+            return f"Cannot connect. {reason} The stored thread is valid."
         return (
-            f"No connection could be had, or kept ({reason}); tried again in a row: "
-            f"{self._attempts.failures - 1}. The thread is whole: open it again later."
+            f"No connection could be opened or kept open ({reason}); retries in a row: "
+            f"{self._attempts.failures - 1}. The stored thread is valid; open it again later."
         )
 
     async def _one(self) -> Line:
@@ -321,4 +321,4 @@ class Lines:
             )
         if followed.refusal is not None:
             said = followed.refusal.get("message")
-            raise ConfigurationRefused(f"The provider refused the configuration: {said}")
+            raise ConfigurationRefused(f"The provider rejected the configuration: {said}")

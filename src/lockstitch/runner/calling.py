@@ -236,7 +236,7 @@ def _result(
     try:
         text, content = written(ended.value)
     except Unwritable as found:
-        said = f"It ran to its end, and its output cannot be shown: it gave back {found}."
+        said = f"It ran to its end, but its output cannot be shown: it returned {found}."
         return Result(text=shortened(said), failed=True)
     return Result(text=text, content=content)
 

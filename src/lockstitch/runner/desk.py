@@ -210,8 +210,8 @@ class Desk:
                 raise
             # Nobody has stopped us: something that it waited for was cancelled.
             raise CannotContinue(
-                f"The look-up of {call.named} was cancelled from within. Nothing was settled; the "
-                "next turn asks again."
+                f"The on_unknown function for {call.named} was cancelled from inside. No result "
+                "was recorded; the next turn calls it again."
             ) from None
 
     async def _run(self, place: Place, call: Call, asked: Asked, tool: Tool) -> None:

@@ -57,8 +57,7 @@ class Runner:
     ) -> None:
         if not isinstance(store, str | Store):
             raise UnknownStore(
-                f"{store!r:.80} is no store and no URL of one. A URL looks like one of: "
-                f"{', '.join(FORMS)}"
+                f"{store!r:.80} is neither a store nor a store URL. URLs: {', '.join(FORMS)}"
             )
         if tools_at_once < 1:
             raise ValueError(

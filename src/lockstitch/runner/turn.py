@@ -90,8 +90,8 @@ class Turn:
             if not budget.expired():
                 raise  # it is somebody else's: a filter's, or a store's
             raise OutOfBudget(
-                f"The turn took longer than {self._setting.budget.seconds:g} seconds. What ran is "
-                "settled; the next turn goes on from there."
+                f"The turn took longer than {self._setting.budget.seconds:g} seconds. Every "
+                "call that ran has its result in the store; the next turn continues from there."
             ) from None
         finally:
             await self._desk.stop()
@@ -120,7 +120,7 @@ class Turn:
             return True
         if isinstance(plan, Refuse):
             if plan.reason is not Reason.NOTHING_NEW:
-                raise CannotContinue(f"{self._journal.conversation} cannot go on: {plan}.")
+                raise CannotContinue(f"{self._journal.conversation} cannot continue: {plan}.")
             self._end()
             return False
         await self._send(plan)
@@ -141,7 +141,7 @@ class Turn:
         if self._rounds >= setting.budget.rounds:
             raise OutOfBudget(
                 f"The turn took {self._rounds} answers, and the model still calls tools. Raise the "
-                "budget, or go on with the next turn."
+                "budget, or continue with the next turn."
             )
         items = ledger.items(plan)
         rewritten = await self._filtered(items)
@@ -162,7 +162,9 @@ class Turn:
             await self._after(failure)
             return
         except BrokenPair as broken:
-            raise CannotContinue(f"The input filter would break a pair. {broken}") from None
+            raise CannotContinue(
+                f"The input filter would separate a call from its output. {broken}"
+            ) from None
         if ended.ending is Ending.FAILED:
             await self._after(UpstreamFailure(ended.detail or "it failed", fate=Fate.BUSY))
             return
@@ -178,8 +180,8 @@ class Turn:
         # Nothing given is no answer: who forgot to return what was redacted would send the rest.
         if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
             raise CannotContinue(
-                f"The input filter gave back a {type(given).__name__}, and not a list. Return the"
-                " items to send, also if none is changed."
+                f"The input filter returned a {type(given).__name__} instead of a list. Return the"
+                " items to send, even if none was changed."
             )
         return list(given)
 
@@ -195,19 +197,19 @@ class Turn:
             return found(self._journal.ledger, plan, listed)
         except ConversationChanged as changed:
             raise CannotContinue(
-                f"{changed} The thread itself is whole: a runner with another mode can go on."
+                f"{changed} The stored thread is valid: a Runner with another mode can continue it."
             ) from None
 
     async def _after(self, failure: UpstreamFailure) -> None:
         """Wait as long as a failure asks for; raise if it is final, or one too many."""
         if failure.fate is Fate.REFUSED:
-            raise ProviderRefused(f"The provider refused the request: {failure}") from failure
+            raise ProviderRefused(str(failure)) from failure
         self._failures += 1
         if self._failures >= self._setting.budget.attempts:
             last = str(failure).rstrip(".")
             raise OutOfBudget(
-                f"Gave up after {self._failures} attempts; the last: {last}. The thread is whole: "
-                "the next turn goes on from there."
+                f"Gave up after {self._failures} attempts. The last error: {last}. The stored "
+                "thread is valid; the next turn continues from there."
             ) from failure
         at_once = failure.fate in (Fate.ANCHOR_LOST, Fate.NEW_CONNECTION)
         wait = 0.0

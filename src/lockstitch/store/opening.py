@@ -136,9 +136,7 @@ _OPENERS: Final[dict[str, _Opener]] = {
 
 def _opener(url: str) -> _Opener:
     if not isinstance(url, str):
-        raise UnknownStore(
-            f"{url!r:.80} is no URL of a store. It looks like one of: {', '.join(FORMS)}"
-        )
+        raise UnknownStore(f"{url!r:.80} is not a store URL. Use one of: {', '.join(FORMS)}")
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:
         raise _unknown(url)
@@ -152,10 +150,10 @@ _PATH: Final = re.compile(r"[\w./-]+")
 def _unknown(url: str) -> UnknownStore:
     if _PATH.fullmatch(url):
         return UnknownStore(
-            f"{url} is no URL of a store. A file is sqlite:///{url}; other forms are:"
+            f"{url} is not a store URL. For a SQLite file, write sqlite:///{url}; other forms:"
             f" {', '.join(FORMS[1:])}"
         )
     # A URL may hold a password, so it is not shown; its scheme cannot.
     scheme, colon, _ = url.partition(":")
     named = f"{scheme}:…" if colon and scheme.isalnum() else "This"
-    return UnknownStore(f"{named} is no URL of a store. It looks like one of: {', '.join(FORMS)}")
+    return UnknownStore(f"{named} is not a store URL. Use one of: {', '.join(FORMS)}")

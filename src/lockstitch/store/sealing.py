@@ -63,9 +63,9 @@ class Seal:
         cipher = self._ciphers.get(key_id)
         if cipher is None:
             raise WrongKey(
-                f"Entry {record.seq} of {conversation!r} in {url} is sealed with the key"
-                f" {key_id.hex()}, and given was {_listed(self.keys)}. Add that key behind the"
-                " first one."
+                f"Entry {record.seq} of {conversation!r} in {url} is encrypted with the key"
+                f" {key_id.hex()}, but the keys given are {_listed(self.keys)}. Add that key after"
+                " the first one."
             )
         body = record.body
         try:

@@ -105,12 +105,13 @@ _FATE_BY_STAGE: Final = {
 """Where it had come to changes what the rows above say."""
 
 _NEXT: Final = {
-    Fate.REFUSED: "The request was not taken, and will not be: change it.",
-    Fate.BUSY: "The request was not taken: send it again later.",
-    Fate.LOST: "The request may have been taken: look before you send it again.",
-    Fate.ANCHOR_LOST: "The request was not taken: send everything, without the anchor.",
-    Fate.LOCKED: "The request was not taken: wait until the conversation is free.",
-    Fate.NEW_CONNECTION: "The request was not taken: send it on a new connection.",
+    Fate.REFUSED: "The request was rejected. Change it before you send it again.",
+    Fate.BUSY: "The request was not processed. Send it again later.",
+    Fate.LOST: "The request may have been processed. Check before you send it again.",
+    Fate.ANCHOR_LOST: "The request was not processed. Send the full history, without"
+    " previous_response_id or conversation.",
+    Fate.LOCKED: "The request was not processed. Wait until the conversation is free.",
+    Fate.NEW_CONNECTION: "The request was not processed. Send it on a new connection.",
 }
 
 _ROOTS: Final = {"httpx2": "httpx", "httpcore2": "httpcore"}
@@ -168,7 +169,7 @@ def failure_said(
     """The failure that a provider told of."""
     fate = fate_of(said, anchor=anchor)
     names = [str(name) for name in (said.status, said.code or said.type) if name is not None]
-    what = f"The provider said no ({', '.join(names)})" if names else "The provider said no"
+    what = "The provider returned an error" + (f" ({', '.join(names)})" if names else "")
     return _failure(
         f"{what}: {_shortened(said.message)}" if said.message else f"{what}.",
         fate,

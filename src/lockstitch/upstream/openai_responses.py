@@ -89,7 +89,7 @@ class OpenAIResponses:
             after = page.last_id
         raise failure_of_ours(
             f"The conversation {conversation} has more than {MOST_PAGES * ITEMS_ON_A_PAGE:,} items "
-            "behind the one that is known",
+            "after the last known one",
             Fate.REFUSED,
         )
 

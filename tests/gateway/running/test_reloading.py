@@ -100,7 +100,7 @@ def test_the_log_says_which_keys_stay_valid_while_the_file_has_a_mistake():
 
     found, (line,) = logged(Reloading(config(keys=(KEY,)), load=wrong))
     assert found is None
-    assert (line["level"], line["event"]) == ("error", "configuration refused")
+    assert (line["level"], line["event"]) == ("error", "configuration not loaded")
     assert "keys (anna): one that was taken out is valid until" in line["holds"]
 
 

@@ -74,9 +74,9 @@ def test_a_changed_file_is_read_and_a_wrong_one_is_not_used(tmp_path):
         file.write_text(with_key(good, "anna"))
         until(lambda: keys() == "anna")
         file.write_text(with_key(good, "bert") + "[limts]\n")
-        until(lambda: "configuration refused" in one.events())
+        until(lambda: "configuration not loaded" in one.events())
         assert keys() == "anna"
-        (line,) = [line for line in one.log if line["event"] == "configuration refused"]
+        (line,) = [line for line in one.log if line["event"] == "configuration not loaded"]
         assert "limts: is not known. Did you mean limits?" in line["problems"][0]
         file.write_text(with_key(good.replace("port = 0", f"port = {one.port + 1}"), "carl"))
         until(lambda: keys() == "carl")
@@ -127,7 +127,7 @@ def test_a_drain_that_fails_is_logged_without_secrets(tmp_path):
         ("", {"host": "no.such.host.invalid"}, "There is no address 'no.such.host.invalid' here"),
         ("sqlite:////no/such/folder/x.db", {}, "/no/such/folder"),
         ("sqlite:///.", {}, "open"),
-        ("oracle://anna:sk-secret-word@x", {}, "is no URL of a store"),
+        ("oracle://anna:sk-secret-word@x", {}, "is not a store URL"),
         ("", {"tls_certificate": "no.pem", "tls_key": "no.key"}, "no.pem cannot be read"),
     ],
 )

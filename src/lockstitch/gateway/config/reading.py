@@ -314,7 +314,7 @@ def wrong_with_url(url: str) -> str | None:
     if parts.username is not None or parts.password is not None:
         return f"must not have a user or a password in it: {_NO_KEY_HERE}"
     if parts.query or parts.fragment:
-        return "must not have a query (?) or a fragment (#): paths are put behind it."
+        return "must not have a query (?) or a fragment (#), because paths are appended to it."
     return None
 
 

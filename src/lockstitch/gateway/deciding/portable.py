@@ -29,8 +29,8 @@ class CannotTravel(LockstitchError):
     def __init__(self, names: Sequence[str]) -> None:
         held = ", ".join(names)
         super().__init__(
-            f"This conversation cannot go on at another upstream: {held}. Only the upstream it "
-            "began with has that. Send the content itself, or wait until that upstream answers."
+            f"This conversation cannot continue on another upstream: {held}. Only the upstream "
+            "it began on has that. Send the content itself, or wait until that upstream answers."
         )
         self.names = tuple(names)
 
@@ -41,8 +41,8 @@ class NotWhole(LockstitchError):
     def __init__(self, findings: Sequence[Finding]) -> None:
         found = "; ".join(finding.message for finding in findings)
         super().__init__(
-            f"The replay would not be whole: {found}. Send each call with its output, without an "
-            "anchor."
+            f"The history to resend is not valid: {found}. Send each call with its output, "
+            "without previous_response_id or conversation."
         )
         self.findings = tuple(findings)
 

@@ -163,8 +163,8 @@ def two_anchors() -> Refusal:
 def no_background(upstream: str) -> Refusal:
     return Refusal(
         status=400,
-        message="No response can run in the background here, because the upstream "
-        f"{upstream!r} keeps none. Leave out `background`, or stream the response.",
+        message="Background responses are not available, because the upstream "
+        f"{upstream!r} does not store responses. Leave out `background`, or stream the response.",
         param="background",
     )
 
@@ -186,8 +186,8 @@ def bad_key() -> Refusal:
 def from_a_page() -> Refusal:
     return Refusal(
         status=403,
-        message="This gateway has no keys, and takes no requests from pages of other machines. "
-        "Make a key for them: lockstitch key NAME.",
+        message="This gateway has no keys, so it rejects requests from web pages of other "
+        "machines. Make a key for them: lockstitch key NAME.",
         code="forbidden_origin",
     )
 
@@ -246,8 +246,8 @@ def too_many_requests(retry_after: float, what: str = "requests") -> Refusal:
 def too_large(most_bytes: int) -> Refusal:
     return Refusal(
         status=413,
-        message=f"The request is larger than this gateway takes ({most_bytes} bytes). "
-        "Send less, or go on from previous_response_id.",
+        message=f"The request is larger than this gateway accepts ({most_bytes} bytes). "
+        "Send less, or continue with previous_response_id.",
         code="request_too_large",
     )
 
@@ -282,7 +282,7 @@ def no_stream(upstream: str) -> Refusal:
     return Refusal(
         status=502,
         message=f"The upstream {upstream!r} answered with something that is neither a stream of "
-        "events nor a response. Look whether its url is that of its API.",
+        "events nor a response. Check that its url is that of its API.",
         type="server_error",
         code="upstream_no_stream",
         again=False,
@@ -293,9 +293,9 @@ def journal_unavailable(retry_after: float = 1.0, *, asked: bool = False) -> Ref
     """Before anything was sent. ``asked``: an upstream has done what was asked for, and doing it
     once more changes nothing."""
     what = (
-        "so it does not have what the upstream did. Ask again: that does no harm."
+        "so the upstream's answer was not recorded. Sending the request again does no harm."
         if asked
-        else "so nothing would be kept of this request; it was not sent. Try again."
+        else "so the request was not sent. Try again."
     )
     return Refusal(
         status=503,
@@ -310,8 +310,8 @@ def not_written_yet(response: str) -> Refusal:
     """It is heard here, and the journal does not have it."""
     return Refusal(
         status=503,
-        message=f"The journal does not have response '{response}' yet, which is being answered. "
-        "Ask again.",
+        message=f"The journal does not have response '{response}' yet: it is still being received. "
+        "Try again.",
         type="server_error",
         code="journal_unavailable",
         retry_after=1.0,
@@ -324,9 +324,9 @@ def answer_not_kept() -> Refusal:
     that does harm."""
     return Refusal(
         status=500,
-        message="The upstream has this request, and its answer cannot be kept: the journal cannot "
-        "be written. So it is not shown. The request may have taken effect: send it again only if "
-        "that does no harm.",
+        message="The upstream received this request, but its answer cannot be stored, because the "
+        "journal cannot be written. The request may have taken effect: send it again only if that "
+        "does no harm.",
         type="server_error",
         code="journal_unavailable",
         again=False,
@@ -441,7 +441,7 @@ def _messages_words(findings: Iterable[Finding]) -> Iterable[str]:
 def _own_words(finding: Finding) -> str:
     """No wording of a provider is known."""
     sentence = finding.say(
-        lambda place: f"item {place.at}" if place.at >= 0 else "behind the anchor"
+        lambda place: f"item {place.at}" if place.at >= 0 else "the earlier history"
     )
     return f"{sentence[:1].upper()}{sentence[1:]}."
 

@@ -52,7 +52,7 @@ async def create(world: World, caller: Caller, request: web.BaseRequest) -> web.
     if lost is not None:
         if not any(_is_kept_for(one) for one in world.upstreams_for(caller)):
             return refused(caller, lost)
-        caller.note("the conversation is kept by the gateway")
+        caller.note("the gateway stores the conversation itself")
     asked = read_body(await request.read())
     made = await world.conversations.begin(
         caller.tenant, created=world.clock(), metadata=asked.metadata, items=asked.items or ()

@@ -135,10 +135,10 @@ async def write_end(
                 if facts:
                     await journal.append(*facts)
     except (IllegalFact, NotAnItem) as error:
-        caller.note(f"the end of {kept.id} cannot be kept: {error}")
+        caller.note(f"the end of {kept.id} cannot be stored: {error}")
     except LockstitchError as error:
         # Whoever asks next writes it down.
-        caller.note(f"the end of {kept.id} was not written down: {error}")
+        caller.note(f"the end of {kept.id} was not stored: {error}")
         return Shows.NOTHING
     return Shows.AS_IT_CAME
 

@@ -185,18 +185,18 @@ async def _asked(
     except LineFailure as failure:
         caller.note_failure(upstream.name, failure)
         if journal_knows:
-            caller.note(f"{upstream.name} is away: told from the journal")
+            caller.note(f"{upstream.name} cannot be reached: answered from the journal")
             return None
         return unreachable(upstream.name, failure)
     if whole.status == NOT_FOUND or (whole.status >= 500 and journal_knows):
-        caller.note(f"{upstream.name} said {whole.status}: told from the journal")
+        caller.note(f"{upstream.name} returned {whole.status}: answered from the journal")
         return None
     if whole.status == 200 and below != "/input_items":
         shows = await write_end(world, caller, kept, whole.body)
         if shows is Shows.NOTHING:
             return journal_unavailable(asked=True)
         if shows is not Shows.AS_IT_CAME:
-            caller.note("not all of it is heard: told as under way")
+            caller.note("still being received: reported as in_progress")
             return Whole(200, JSON, telling.response(kept, kept.id, under_way=True))
     return whole
 

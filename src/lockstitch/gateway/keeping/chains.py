@@ -51,16 +51,18 @@ class Chain:
         for one in path:
             if one.asked.base != chain.last:
                 raise ChainUnknown(
-                    f"Response {one.id} goes on from {one.asked.base or 'nothing'}, which is not "
-                    "in the journal."
+                    f"Response {one.id} continues {one.asked.base or 'nothing'}, which is not in "
+                    "the journal."
                 )
             if one.asked.conversation is not None:
                 raise ChainUnknown(
-                    f"Response {one.id} was said in conversation {one.asked.conversation}, and "
-                    "what stands before it there is not in the journal."
+                    f"Response {one.id} belongs to conversation {one.asked.conversation}, and the "
+                    "items before it are not in the journal."
                 )
             if not one.continues:
-                raise ChainUnknown(f"Response {one.id} did not end: nothing can go on from it.")
+                raise ChainUnknown(
+                    f"Response {one.id} did not complete, so it cannot be continued."
+                )
             chain.asked(one.items)
             chain.answered(one.id, one.said, one.ending or Ending.COMPLETED)
         return chain

@@ -21,8 +21,8 @@ from lockstitch.gateway.keeping.exchanges import Kept
 from lockstitch.upstream.responses_answer import ENDING_OF_STATUS
 
 BROKE_OFF: Final = (
-    "The response broke off: whoever heard it stopped before its end. What it had said is kept. "
-    "Ask again."
+    "The response is incomplete: the process that received it stopped before its end. The items "
+    "received until then are stored. Send the request again."
 )
 
 _MISSING: Final[dict[str, Any]] = {

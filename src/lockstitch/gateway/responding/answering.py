@@ -192,7 +192,9 @@ class Answering:
                 if self._stream.shown is Shown.NOTHING:
                     return await self._answered(found, attempt, outcome)
                 # A second head cannot follow the first.
-                outcome = Broken(LineFailure("The upstream went on without a stream.", sent=True))
+                outcome = Broken(
+                    LineFailure("The upstream continued the answer without a stream.", sent=True)
+                )
             this = self._failed_try(found, course, attempt, outcome)
             step = retrying.next_step(this)
             if self._began_with(attempt.recording) and retrying.goes_on(step):

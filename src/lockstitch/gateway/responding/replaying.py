@@ -69,7 +69,7 @@ class Replaying:
             raise CannotReplay(f"No tool output found for function call {calls}.")
         if isinstance(plan, Refuse):
             raise CannotReplay(
-                f"The replay would not be whole: {plan.reason.value}.", plan.findings
+                f"The history to resend is not valid: {plan.reason.value}.", plan.findings
             )
         if not isinstance(plan, Replay):
             raise CannotReplay("There is nothing to replay.")
@@ -86,7 +86,7 @@ class Replaying:
         except (NotAnItem, IllegalFact) as error:
             raise CannotReplay(str(error)) from error
         if not isinstance(plan, Replay):
-            raise CannotReplay("The items are not whole.")
+            raise CannotReplay("The history to send is not valid.")
         return await self.whole(asked, chain.items(plan), to, away=False)
 
     async def whole(

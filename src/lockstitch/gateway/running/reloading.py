@@ -72,7 +72,7 @@ class Reloading:
             config, fixed = changed(self._config, read := self._load())
         except LockstitchError as problem:
             logs.went_wrong(
-                "configuration refused",
+                "configuration not loaded",
                 problems=str(problem).splitlines(),
                 holds=_what_holds(self._config),
             )
@@ -80,8 +80,9 @@ class Reloading:
         if config.keys == SHUT:
             logs.went_wrong(
                 "no keys are left",
-                holds="nobody is let in: the keys that were there are revoked. Put one into the"
-                " file (lockstitch key NAME); to let anybody in without a key, start it again.",
+                holds="all requests are rejected, because every key was removed from the file. Add"
+                " a key (lockstitch key NAME), or restart the gateway to accept requests without"
+                " one.",
             )
         if fixed:
             logs.careful("configuration needs a restart", keys=fixed)

@@ -284,7 +284,7 @@ class UpstreamSocket(picows.WSListener):
             if self._in_parts:
                 self._part(frame)
             else:
-                self._refuse(1002, "a message went on that had not begun")
+                self._refuse(1002, "a continuation frame without a message")
         elif kind == picows.WSMsgType.CLOSE:
             code = int(frame.get_close_code().value) or _NO_CODE
             self._end = (code, frame.get_close_reason() or "")
@@ -315,7 +315,7 @@ class UpstreamSocket(picows.WSListener):
 
     def _refuse(self, code: int, why: str) -> None:
         """The upstream broke a rule: nothing behind it can be trusted."""
-        self._end = (code, f"The gateway refused the upstream's frames: {why}.")
+        self._end = (code, f"The upstream broke the WebSocket protocol: {why}.")
         self._forget_parts()
         self._say_goodbye(code, why)
         if self._transport is not None:

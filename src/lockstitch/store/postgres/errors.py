@@ -49,7 +49,7 @@ def opening_failed(url: str, error: Exception) -> StoreError:
                 " special in the password."
             )
         case asyncpg.InvalidAuthorizationSpecificationError():
-            why = f"the server refused the login ({error})"
+            why = f"the server rejected the login ({error})"
             advice = "Look at the user and the password in the URL."
         case asyncpg.InvalidCatalogNameError():
             why = f"there is no such database ({error})"
@@ -110,7 +110,7 @@ def writing_failed(url: str, error: Exception, *, begun: bool = True) -> StoreEr
             why = f"the server cannot be reached ({_words(error)})"
             advice = "Write again when it is back."
     return CannotWrite(
-        f"Nothing was written to {url}: {why}. What was there before is kept. {advice}"
+        f"Nothing was written to {url}: {why}. The earlier records are unchanged. {advice}"
     )
 
 

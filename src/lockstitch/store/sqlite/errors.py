@@ -54,7 +54,7 @@ def writing_failed(url: str, error: Exception) -> StoreError:
         case _:
             why, advice = str(error), "Look at the disk and write again."
     return CannotWrite(
-        f"Nothing was written to {url}: {why}. What was there before is kept. {advice}"
+        f"Nothing was written to {url}: {why}. The earlier records are unchanged. {advice}"
     )
 
 

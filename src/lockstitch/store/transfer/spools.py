@@ -108,7 +108,7 @@ class _Reading:
             self._begin(line)
             return None
         if self._ended:
-            raise self._wrong("comes behind the end of the export")
+            raise self._wrong("comes after the end of the export")
         try:
             one = decoded(line)
         except UNREADABLE as error:
@@ -185,9 +185,9 @@ class _Reading:
             raise NotAnExport(f"{self._name} is empty. Is it the right file?")
         if not self._ended:
             raise NotAnExport(
-                f"{self._name} is torn: it stops behind line {self._line}, before its end."
-                " The conversations that were complete are in the store. Export again, or find a"
-                " whole copy, and import it: what is there is skipped."
+                f"{self._name} is incomplete: it stops after line {self._line}."
+                " The complete conversations before that are in the store. Export again, or find a"
+                " complete copy, and import it; records that are there already are skipped."
             )
 
     def drop(self) -> None:
@@ -198,6 +198,7 @@ class _Reading:
 
     def _wrong(self, what: str) -> NotAnExport:
         return NotAnExport(
-            f"{self._name}, line {self._line}: {what}. The conversations above that were complete"
-            " are in the store. Find a whole copy, and import it: what is there is skipped."
+            f"{self._name}, line {self._line}: {what}. The complete conversations before that"
+            " are in the store. Find a complete copy and import it; records that are there already"
+            " are skipped."
         )

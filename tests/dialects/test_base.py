@@ -74,7 +74,7 @@ def test_calls_of_one_wire_item_have_slots_of_their_own_and_so_have_outputs(name
         items = DIALECTS[name].read(wire)
         for part in (Part.CALL, Part.OUTPUT):
             slots = [item.slot for item in items if item.part is part]
-            assert slots == sorted(set(slots))
+            assert len(slots) == len(set(slots))
 
 
 @pytest.mark.parametrize("value", ["", None, 0, 7, [], {}, b"x", True])

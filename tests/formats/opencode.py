@@ -136,5 +136,6 @@ SAMPLES = (
         "opencode",
         {"sessionID": "ses_1", "messageID": "msg_2", **KILLED[1]["parts"][4]},
         is_list=False,
+        is_repaired=False,
     ),
 )

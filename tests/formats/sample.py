@@ -26,6 +26,8 @@ class Sample(NamedTuple):
     write: Callable[[Any, Path], None] = document
     is_list: bool = True
     """Is ``broken`` a list that `lockstitch.check` takes?"""
+    is_repaired: bool = True
+    """Is the file repaired, not only checked?"""
 
     def __repr__(self) -> str:
         return self.format

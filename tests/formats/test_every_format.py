@@ -63,7 +63,7 @@ def findings(path: Path) -> list[str]:
     return [found.finding.code for found in check_file(Source(path)).findings()]
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=repr)
+@pytest.mark.parametrize("sample", [one for one in SAMPLES if one.is_repaired], ids=repr)
 def test_a_repaired_file_is_valid_and_of_the_same_format_and_stays_as_it_is(sample, tmp_path):
     path = tmp_path / "history"
     sample.write(sample.broken, path)

@@ -166,7 +166,7 @@ def _read_tool(part: Wire, slot: int, items: list[Item], results: list[Item]) ->
             return
     elif status == "error":
         output = _error_text(state)
-    elif status in {"pending", "running"}:
+    elif status in ("pending", "running"):
         if key is None:
             items.append(unread("a tool part without a callID", slot))
         else:

@@ -142,7 +142,7 @@ class LangChain(OwnItems):
         if kind is None:
             return False
         if body is not wire:
-            return body.get("type") in _KINDS or "content" in body or kind is _REMOVE
+            return text_of(body.get("type")) in _KINDS or "content" in body or kind is _REMOVE
         if "role" in wire and wire.get("type") != "chat":
             return False
         if kind is _TOOL:

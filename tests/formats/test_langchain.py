@@ -258,6 +258,17 @@ def test_blocks_and_raw_calls_go_with_a_call_that_was_cut_off():
     assert accepted(messages_from_dict([in_data(one) for one in mended]))
 
 
+def test_a_repetition_without_an_id_goes_with_the_call_that_it_repeats():
+    # langchain-google-genai: `additional_kwargs["function_call"]` is the last call of a message.
+    repeated = {"function_call": {"name": "book", "arguments": '{"n": '}, "audio": "x"}
+    cut_off = ai(text="I book.", invalid_tool_calls=[invalid('{"n": ')], additional_kwargs=repeated)
+    mended = lockstitch.mend([human(), cut_off, human()])
+    assert mended[1]["additional_kwargs"] == {"audio": "x"}
+    assert mended[1]["invalid_tool_calls"] == []
+    with pytest.raises(NotAHistory, match="`function_call`"):
+        lockstitch.check([human(), ai(additional_kwargs=repeated)])
+
+
 def test_an_invalid_call_that_is_not_cut_off_wants_a_result_like_another():
     # langchain-openai sends it as a call, with the text as it is.
     history = [human(), ai(invalid_tool_calls=[invalid('{"flight": SK 802}')]), human("?")]

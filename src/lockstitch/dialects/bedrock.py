@@ -138,7 +138,7 @@ def _sign_in_block(block: Mapping[str, Any]) -> str | None:
         if known and (name == "text" or not isinstance(value, str)):
             sign = signs.sign_within(value)
         else:
-            sign = signs.sign_of({name: value}) or signs.sign_within(value)
+            sign = signs.sign_in_field(name, value)
         if sign is not None:
             return f"`{name}`: {sign}"
     return None

@@ -311,7 +311,9 @@ def _sign_beside(wire: Mapping[str, Any]) -> str | None:
 
 
 def _sign_in_unknown(name: str, value: object) -> str | None:
-    sign = signs.sign_of({name: value}) or signs.sign_within(value)
-    if sign is None and isinstance(value, dict) and not _BODY_FIELDS.isdisjoint(value):
+    sign = signs.sign_in_field(name, value)
+    if sign is not None or name == "metadata":  # an application may put anything there
+        return sign
+    if isinstance(value, dict) and not _BODY_FIELDS.isdisjoint(value):
         return f"`{name}` holds what a call or a response holds"
-    return sign
+    return None

@@ -586,12 +586,31 @@ def _sign_in_fields(body: Mapping[str, Any], known: frozenset[str]) -> str | Non
         if not isinstance(kwargs, dict):
             return signs.sign_within(kwargs)
         own = _OWN_KWARGS if "tool_calls" in known else frozenset[str]()
-        found = _sign_in_rest(kwargs, own)
+        repeated = own and _repeated_name(kwargs) in {name for _, name in _named_calls(body)}
+        found = _sign_in_rest(kwargs, own | {"function_call"} if repeated else own)
         outputs = kwargs.get("tool_outputs") if found is None else None
         if isinstance(outputs, list):
             # What OpenAI's own tools did; most of them hold their result.
             found = signs.sign_within([one for one in outputs if not _is_self_contained(one)])
     return found
+
+
+def _repeated_name(kwargs: Mapping[str, Any]) -> str | None:
+    """The tool in `function_call`: langchain-google-genai repeats the last call of a message
+    there, without its id."""
+    call = kwargs.get("function_call")
+    return text_of(call.get("name")) if isinstance(call, dict) else None
+
+
+def _named_calls(body: Mapping[str, Any]) -> list[tuple[tuple[str, int], str | None]]:
+    """Where the entries of `tool_calls` and `invalid_tool_calls` are, and the tools they name."""
+    return [
+        ((field, n), text_of(call.get("name")))
+        for field in _CALL_FIELDS
+        if isinstance(calls := body.get(field), list)
+        for n, call in enumerate(calls)
+        if isinstance(call, dict)
+    ]
 
 
 def _sign_in_rest(holder: Mapping[str, Any], known: frozenset[str]) -> str | None:
@@ -705,6 +724,9 @@ def _without_slots(body: Mapping[str, Any], found: list[_Slot], slots: set[int])
             made["tool_calls"] = _kept(raw, found, slots)
             if not made["tool_calls"]:
                 del made["tool_calls"]
+        taken = {name for place, name in _named_calls(body) if place in gone}
+        if _repeated_name(kwargs) in taken:
+            made.pop("function_call", None)
         left["additional_kwargs"] = made
     return left
 

@@ -24,7 +24,21 @@ from lockstitch.dialects.base import (
 _INPUT_ITEM: Final = Item(Part.INPUT)
 _MODEL_ITEM: Final = Item(Part.MODEL)
 _OTHER_ITEM: Final = Item(Part.OTHER)
-_FIELDS: Final = frozenset({"role", "content", "id", "type", "model", "stop_reason", "usage"})
+_FIELDS: Final = frozenset(
+    {
+        "role",
+        "content",
+        "id",
+        "type",
+        "model",
+        "stop_reason",
+        "stop_sequence",
+        "stop_details",
+        "usage",
+        "container",
+        "context_management",
+    }
+)
 """Fields of a message that hold no block but `content`, which is read."""
 _BLOCKS: Final = frozenset(
     {

@@ -169,6 +169,8 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
 
 def _sign(wire: Mapping[str, Any], part: Part) -> str | None:
     """Why an item that is neither call nor output looks like one."""
+    if wire.get("type") == "additional_tools":
+        return signs.sign_in_field("tools", wire.get("tools"))
     if part is _OTHER or part is _REFERENCE:
         return signs.sign_within({name: value for name, value in wire.items() if name != "type"})
     if wire.get("type") in (None, "message"):

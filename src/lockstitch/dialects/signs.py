@@ -33,8 +33,16 @@ _WORDS: Final = (
 )
 """Field names that only calls, results and what holds them have, in any spelling."""
 
+_SHARED_WORDS: Final = ("call id", "approval id")
+"""Those of them that other software uses too, about telephone calls for example."""
+
+_CALLERS_FIELDS: Final = frozenset({"metadata", "tools"})
+"""Fields in which applications put their own data and the descriptions of tools. Only what can
+be nothing else counts as a sign in them."""
+
 _NAMES: Final = frozenset({"name", "toolName", "tool_name", "tool"})
 _ARGUMENTS: Final = frozenset({"input", "arguments", "args"})
+_BODY_FIELDS: Final = _ARGUMENTS | {"response"}
 _TAGS: Final = ("type", "kind", "part_kind", "role")
 _TOOL_TAG: Final = re.compile(
     r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation|approval)"
@@ -92,6 +100,7 @@ def _spellings(words: str) -> Iterable[str]:
 
 
 FIELDS: Final = frozenset(name for words in _WORDS for name in _spellings(words))
+_SHARED_FIELDS: Final = frozenset(name for words in _SHARED_WORDS for name in _spellings(words))
 
 
 def sign_of(part: Mapping[str, Any]) -> str | None:
@@ -115,16 +124,30 @@ def sign_of(part: Mapping[str, Any]) -> str | None:
 
 def certain_sign_of(part: Mapping[str, Any]) -> str | None:
     """Like `sign_of`, for JSON that may be anything: descriptions of tools, schemas and settings
-    have the same field names, but not with an id, a list of calls or a type tag in them."""
+    have the same field names, but not with an id, calls or a type tag in them."""
     if not FIELDS.isdisjoint(part):
         for name, value in part.items():
-            if name in FIELDS and value and isinstance(value, str | list):
+            if name in FIELDS and value and (isinstance(value, str | list) or _is_body(value)):
                 return f"`{name}`"
     for name in _TAGS:
         tag = part.get(name)
         if isinstance(tag, str) and _CALL_TAG.fullmatch(tag):
             return f"{name} `{tag}`"
     return None
+
+
+def _is_body(value: object) -> bool:
+    """Is this what a field of a call or a response holds: the tool's name, with more?"""
+    return isinstance(value, Mapping) and (
+        isinstance(value.get("name"), str) and not _BODY_FIELDS.isdisjoint(value)
+    )
+
+
+def _callers_sign_of(part: Mapping[str, Any]) -> str | None:
+    """Like `certain_sign_of`, for data of an application, in which an id may be of anything."""
+    if not _SHARED_FIELDS.isdisjoint(part):
+        part = {name: value for name, value in part.items() if name not in _SHARED_FIELDS}
+    return certain_sign_of(part)
 
 
 def sign_within(
@@ -136,19 +159,24 @@ def sign_within(
     """The first sign in a value or below it, ``level`` levels deep."""
     if isinstance(value, Mapping):
         found = sign(value)
-        if found is not None:
+        if found is not None or not level:
             return found
-        below: Iterable[object] = value.values()
-    elif isinstance(value, list | tuple):
-        below = value
-    else:
-        return None
-    if level:
-        for one in below:
+        for name, one in value.items():
+            below = _callers_sign_of if name in _CALLERS_FIELDS else sign
+            found = sign_within(one, level=level - 1, sign=below)
+            if found is not None:
+                return found
+    elif isinstance(value, list | tuple) and level:
+        for one in value:
             found = sign_within(one, level=level - 1, sign=sign)
             if found is not None:
                 return found
     return None
+
+
+def sign_in_field(name: str, value: object) -> str | None:
+    """A sign in one field of a message: in its name, or anywhere in its value."""
+    return sign_within({name: value}, level=DEEPEST_LEVEL + 1)
 
 
 def sign_beside(
@@ -163,7 +191,7 @@ def sign_beside(
         if known.issuperset(wire):
             return None
         for name, value in wire.items():
-            if name not in known and (found := sign_within(value)) is not None:
+            if name not in known and (found := sign_in_field(name, value)) is not None:
                 return f"`{name}`: {found}"
     return found
 

@@ -19,6 +19,8 @@ from tests.sessions.written import findings, mend, messages, told_in, written
 CALL = {"type": "function_call", "call_id": "call_a", "name": "f", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_a", "output": "1"}
 USER = {"role": "user", "content": "hi"}
+PYDANTIC_AI_USER = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}
+"""The one dialect whose messages have no role."""
 
 
 @pytest.mark.parametrize("indent", [None, 2, 4])
@@ -150,5 +152,6 @@ def test_any_mended_document_checks_clean_and_equals_what_the_library_mends(
 
 @pytest.mark.parametrize("dialect", sorted(HISTORIES))
 def test_a_clean_document_is_not_touched(tmp_path, dialect):
-    content = json.dumps([USER], indent=3).encode()
+    said = USER if dialect != "pydantic-ai" else PYDANTIC_AI_USER
+    content = json.dumps([said], indent=3).encode()
     assert mend(written(tmp_path / "d.json", content), dialect=dialect) == content

@@ -14,9 +14,23 @@ UNKNOWN = {
     "an id deep inside": {"thread": {"turns": [{"steps": [{"toolCallId": "call_1"}]}]}},
     "a list of calls": {"log": [{"event": {"tool_calls": [{"name": "book", "args": {}}]}}]},
     "a type tag": {"history": [{"type": "tool_use", "name": "book"}]},
+    "a request for approval": {"turns": [{"type": "mcp_approval_request", "id": "mcpr_1"}]},
     "a second list": {
         "messages": [{"role": "user", "content": "hi"}],
         "items": [{"type": "function_call", "call_id": "call_1", "name": "x"}],
+    },
+    "a second list under another name": {
+        "messages": [{"role": "user", "content": "hi"}],
+        "history": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "x"}}]},
+        ],
+    },
+    "a call of Gemini": {
+        "turns": [{"role": "model", "parts": [{"functionCall": {"name": "x", "args": {}}}]}]
+    },
+    "a response of Gemini": {
+        "turns": [{"parts": [{"function_response": {"name": "x", "response": {}}}]}]
     },
     "a list in a list": {"messages": [{"role": "user", "content": "hi"}, [{"tool_call_id": "a"}]]},
 }
@@ -50,6 +64,16 @@ def test_what_looks_like_a_history_of_an_unknown_format_is_refused(value, write,
     assert type(caught.value) is CannotRead  # so a folder does not pass over it
     with pytest.raises(CannotRead), mended(Source(path), beside=tmp_path):
         pass
+
+
+@pytest.mark.parametrize("write", [one_line, second_line])
+def test_a_request_that_was_stored_with_its_answer_is_read(write, tmp_path):
+    call = {"type": "function_call", "call_id": "call_1", "name": "x", "arguments": "{}"}
+    tools = [{"type": "function", "name": "x", "parameters": {"properties": {"call_id": {}}}}]
+    request = {"input": [{"role": "user", "content": "hi"}], "tools": tools, "output": [call]}
+    path = tmp_path / "stored.json"
+    path.write_text(write(request))
+    assert check_file(Source(path)).findings() == []
 
 
 @pytest.mark.parametrize("value", OTHER.values(), ids=OTHER)

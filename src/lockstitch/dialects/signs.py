@@ -50,7 +50,9 @@ _TOOL_TAG: Final = re.compile(
     re.IGNORECASE,
 )
 _CALL_TAG: Final = re.compile(
-    r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation)", re.IGNORECASE
+    r"(?:tool|function)[-_. ]?(?:call|use|result|response|return|output|invocation)"
+    r"|mcp_approval_request",
+    re.IGNORECASE,
 )
 _TOOL_ROLES: Final = frozenset({"tool", "function"})
 _PLAIN_TAGS: Final = frozenset(

@@ -13,7 +13,7 @@ from lockstitch.dialects.detection import detect
 from lockstitch.dialects.examination import Unread, examine
 from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.sessions.changes import ChangeLog
-from lockstitch.sessions.documents import is_anchored
+from lockstitch.sessions.documents import is_anchored, may_hide_calls
 from lockstitch.sessions.lines import decoded, encoded, lines
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink, examined
 from lockstitch.sessions.plain_lines import read_objects, undecodable
@@ -66,9 +66,9 @@ class RequestBodies:
             dialect = detect(history, self._dialect)
             behind_anchor = anchored or is_anchored(field, request)
             examination = examine(dialect, history)
-            for name in LIST_FIELDS:
-                if name != field:
-                    examination.expect_no_calls(request.get(name), f"`{name}`, a second list")
+            for name, value in request.items():
+                if name != field and may_hide_calls(name, value):
+                    examination.expect_no_calls(value, f"`{name}`, a second list")
             recognised = recognised or examination.recognised
             one = examined(examination, anchored=behind_anchor, label=".".join(path), line=number)
             if one.findings or one.unread is not None:

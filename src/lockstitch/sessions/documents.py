@@ -13,7 +13,7 @@ from lockstitch.core.items import Place
 from lockstitch.core.mending import Policy
 from lockstitch.core.pairing import read_through
 from lockstitch.dialects.base import Dialect, Wire, as_json
-from lockstitch.dialects.detection import detect
+from lockstitch.dialects.detection import detect, sign
 from lockstitch.dialects.examination import Examination
 from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
@@ -39,6 +39,21 @@ ANCHORS: Final = ("previous_response_id", "conversation")
 def is_anchored(field: str, body: Mapping[str, Any]) -> bool:
     """Does a request go on from what the provider has? Only Responses bodies can."""
     return field == "input" and any(body.get(name) for name in ANCHORS)
+
+
+ANSWER_FIELD: Final = "output"
+"""What the model answered to a request that was stored with it. Its calls may be open."""
+
+
+def may_hide_calls(name: str, value: object) -> bool:
+    """Is this field, which was not read, a second list of items or messages?"""
+    if name in LIST_FIELDS:
+        return True
+    return (
+        isinstance(value, list)
+        and name != ANSWER_FIELD
+        and any(isinstance(one, dict) and sign(one) is not None for one in value)
+    )
 
 
 View: TypeAlias = Callable[[int, Wire], Wire | None]
@@ -127,7 +142,7 @@ def _read(source: Source, view: View, examination: Examination) -> tuple[list[Fi
             anchors[piece.name] = piece.value
         elif isinstance(piece, ListField):
             list_field = piece.name
-        elif isinstance(piece, Field) and piece.name in LIST_FIELDS:
+        elif isinstance(piece, Field) and may_hide_calls(piece.name, piece.value):
             examination.expect_no_calls(piece.value, f"`{piece.name}`, a second list")
         if not isinstance(piece, Element):
             continue

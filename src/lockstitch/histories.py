@@ -39,7 +39,8 @@ class Mended(list[Any]):
 
     edits: list[Edit]
     removed: list[Any]
-    """Items that were removed or written over, as they were."""
+    """Items that were removed or written over, as they were: a part of a message, or all of a
+    message that went with its last part."""
 
     @property
     def changed(self) -> bool:
@@ -87,8 +88,8 @@ def mend(
     """Return a history that checks clean, made from this one; see `Policy` for what it may do.
 
     The returned list also has `edits` and `removed`. A valid history is returned unchanged. Raises
-    `NotAHistory` as `check` does, and `CannotMend` if the result would not be valid; nothing was
-    changed then."""
+    `NotAHistory` as `check` does, and `CannotMend` if the result would not be valid, or would only
+    have items of no known format; nothing was changed then."""
     originals = _listed(items)
     _know(evidence)
     if not isinstance(policy, Policy | None):
@@ -146,10 +147,11 @@ def trim(
 
     The newest calls of the current turn always stay, with their outputs and everything after them,
     even if they are larger than a limit. Without such calls the result is empty when even the last
-    item does not fit. ``count`` gives the tokens of one item; without it, a token is
-    taken to be 4 bytes of JSON. ``keep_leading`` keeps the system and developer items at the
-    start, within the limits. Raises `NotAHistory` as `check` does, and `CannotTrim` if a limit is
-    below 0 or the leading items alone do not fit."""
+    item does not fit. If only items of no known format fit, they are returned, and `check` refuses
+    them. ``count`` gives the tokens of one item; without it, a token is taken to be 4 bytes of
+    JSON. ``keep_leading`` keeps the system and developer items at the start, within the limits.
+    Raises `NotAHistory` as `check` does, and `CannotTrim` if a limit is below 0 or the leading
+    items alone do not fit."""
     originals = _listed(items)
     history = _wires(originals)
     chosen = _dialect(history, dialect)

@@ -120,6 +120,15 @@ HISTORIES = {
 }
 
 
+def test_a_tool_message_that_holds_nothing_does_not_show_its_dialect():
+    empty = {"role": "tool", "content": []}
+    call = {"type": "tool-call", "toolCallId": "a", "toolName": "f", "input": {}}
+    history = [empty, {"role": "assistant", "content": [call]}]
+    assert detect(history).name == "vercel"
+    assert detect([{**empty, "tool_call_id": "a"}]).name == "chat"
+    assert detect([{"role": "tool", "content": "yes"}]).name == "chat"
+
+
 @pytest.mark.parametrize(("name", "history"), HISTORIES.values(), ids=HISTORIES)
 def test_a_dialect_is_told_from_what_a_history_really_holds(name, history):
     assert detect(history).name == name

@@ -391,7 +391,7 @@ def test_a_call_that_was_cut_off_goes_with_the_thinking_that_led_to_it():
     ]
     mended = lockstitch.mend(history)
     assert list(mended) == [history[0], history[2]]
-    assert mended.removed == [history[1]["parts"][1]]
+    assert mended.removed == [history[1]]
 
 
 @pytest.mark.parametrize("name", ["responses", "messages"])

@@ -26,6 +26,13 @@ UNKNOWN = {
             {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "x"}}]},
         ],
     },
+    "a second list in place of an anchor": {
+        "messages": [{"role": "user", "content": "hi"}],
+        "conversation": [{"role": "tool", "tool_call_id": "a", "content": "x"}],
+    },
+    "a call of a tool of Gemini itself": {
+        "turns": [{"parts": [{"toolCall": {"toolType": "URL_CONTEXT", "args": {}}}]}]
+    },
     "a call of Gemini": {
         "turns": [{"role": "model", "parts": [{"functionCall": {"name": "x", "args": {}}}]}]
     },

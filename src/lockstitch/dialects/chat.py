@@ -47,7 +47,10 @@ class Chat(OwnItems):
         role = wire.get("role")
         if not isinstance(role, str):
             return False
-        if role in _ROLES or isinstance(wire.get("tool_calls"), list):
+        if role in _ROLES:
+            # The AI SDK writes lists of results. An empty one shows nothing.
+            return wire.get("content") != [] or "tool_call_id" in wire
+        if isinstance(wire.get("tool_calls"), list):
             return True
         kinds = part_types(wire.get("content"))
         return (

@@ -78,14 +78,17 @@ class Rewriter:
             if isinstance(edit, Drop | Move)
         }
         beside = sorted(self._beside.get(at, ()), key=lambda edit: -edit.after.slot)
+        was = left or wire
+        taken: list[Wire] = []
+        dropped: list[tuple[Edit, Wire]] = []
         if gone:
-            left, taken = dialect.take(left or wire, set(gone))
-            for slot, piece in zip(sorted(gone), taken, strict=True):
-                why = gone[slot]
-                if isinstance(why, Drop):
-                    self.removed.append((why, piece))
-                else:
-                    self._carried.setdefault(why.place, piece)
+            left, taken = dialect.take(was, set(gone))
+        for slot, piece in zip(sorted(gone), taken, strict=True):
+            why = gone[slot]
+            if isinstance(why, Drop):
+                dropped.append((why, piece))
+            else:
+                self._carried.setdefault(why.place, piece)
         for edit in beside:
             slot = edit.after.slot - sum(one < edit.after.slot for one in gone)
             assert left is not None, "the call of an output that is written stays"
@@ -96,6 +99,9 @@ class Rewriter:
             left = dialect.put_into(holder, outputs)
         if left is None and at == self._stays:
             left = dialect.emptied(wire)
+        if left is None and _held_more(was, taken, dialect.parts):
+            dropped = [(gone[min(gone)], was)]
+        self.removed += dropped
         return Rewritten(left, self._made(self._arrivals, at, wire), self._made(self._ahead, at))
 
     def _made(
@@ -126,6 +132,15 @@ class Rewriter:
             output = self._dialect.output(edit.family, edit.key, said, name)
             return output if neighbour is None else self._dialect.timed(output, neighbour)
         return self._carried[edit.place]
+
+
+def _held_more(wire: Wire, pieces: list[Wire], parts: str) -> bool:
+    """Is anything in this wire item but its role and these pieces?"""
+    if any(piece is wire for piece in pieces):
+        return False
+    held = wire.get(parts)
+    fields = {"role", "type", "kind", parts}
+    return not (fields.issuperset(wire) and isinstance(held, list) and len(held) == len(pieces))
 
 
 def _real_first(edits: Iterable[Settle | Move]) -> list[Settle | Move]:

@@ -140,9 +140,9 @@ def certain_sign_of(part: Mapping[str, Any]) -> str | None:
 
 def _is_body(value: object) -> bool:
     """Is this what a field of a call or a response holds: the tool's name, with more?"""
-    return isinstance(value, Mapping) and (
-        isinstance(value.get("name"), str) and not _BODY_FIELDS.isdisjoint(value)
-    )
+    if not isinstance(value, Mapping) or _BODY_FIELDS.isdisjoint(value):
+        return False
+    return any(isinstance(value.get(name), str) for name in ("name", "toolType", "tool_type"))
 
 
 def _callers_sign_of(part: Mapping[str, Any]) -> str | None:

@@ -140,7 +140,7 @@ def _read(source: Source, view: View, examination: Examination) -> tuple[list[Fi
     for piece in pieces(source):
         if isinstance(piece, Field) and piece.name in ANCHORS:
             anchors[piece.name] = piece.value
-        elif isinstance(piece, ListField):
+        if isinstance(piece, ListField):
             list_field = piece.name
         elif isinstance(piece, Field) and may_hide_calls(piece.name, piece.value):
             examination.expect_no_calls(piece.value, f"`{piece.name}`, a second list")

@@ -25,7 +25,7 @@ from lockstitch.dialects.base import Dialect, Wire, as_json
 from lockstitch.dialects.detection import DIALECTS, by_name, detect
 from lockstitch.dialects.examination import NOTHING_RECOGNISED, Examination, examine
 from lockstitch.dialects.rewriting import rewrite_sources
-from lockstitch.objects import objects_of, sdk_of, wire_of
+from lockstitch.objects.sdks import objects_of, sdk_of, wire_of
 
 BYTES_PER_TOKEN = 4
 """The usual rule of thumb for English and code, where the caller passes no counting function."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from lockstitch import pydantic_ai_objects
 from lockstitch.core.errors import NotAHistory
 from lockstitch.dialects.base import Wire
+from lockstitch.objects import pydantic_ai
 
 
 class Sdk(Struct, frozen=True):
@@ -27,9 +27,9 @@ class Sdk(Struct, frozen=True):
     load: Callable[[Wire, Any], Any]
     """Makes a message from a wire item. The second argument is the object that the item was made
     from, or None if the item is new."""
-    load_all: Callable[[list[Any], list[Wire], list[Any]], list[Any]] | None = None
-    """Makes the objects of a mended history, where that takes more than one wire item at a time:
-    from its items, and the wire items and objects of the history as it was."""
+    load_all: Callable[[list[Any], list[Any], list[Wire], list[Any]], list[Any]] | None = None
+    """Makes the objects of a mended history, where that takes more than one wire item at a time.
+    Its arguments are those of `objects_of`, without the SDK."""
 
 
 def _langchain_load(wire: Wire, source: Any) -> Any:
@@ -61,15 +61,11 @@ SDKS: Final = (
     Sdk("langchain_core.messages", lambda message: message.model_dump(), _langchain_load),
     Sdk(
         "pydantic_ai.messages",
-        pydantic_ai_objects.dump,
-        pydantic_ai_objects.load,
-        pydantic_ai_objects.load_all,
+        pydantic_ai.dump,
+        pydantic_ai.load,
+        pydantic_ai.load_all,
     ),
-    Sdk(
-        "google.genai.types",
-        _gemini_dump,
-        _gemini_load,
-    ),
+    Sdk("google.genai.types", _gemini_dump, _gemini_load),
 )
 
 
@@ -94,7 +90,7 @@ def objects_of(
     """A mended history as objects of the SDK. ``sources`` has for each item the object that it is,
     or was made from; ``before`` has the wire items of ``originals``."""
     if sdk.load_all is not None:
-        return sdk.load_all(items, before, originals)
+        return sdk.load_all(items, sources, before, originals)
     return [
         sdk.load(item, source) if isinstance(item, dict) and item is not source else item
         for item, source in zip(items, sources, strict=True)

@@ -1,0 +1,1 @@
+"""Message objects of SDKs: read as wire items, and made again after mending."""

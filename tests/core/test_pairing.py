@@ -861,10 +861,16 @@ def one_alias_of_another_family(n):
     return calls + [output("a")] * n
 
 
+def approvals_of_one_key(n):
+    asked = families.VERCEL_APPROVAL
+    tool = Item(Part.CALL, families.VERCEL_TOOL, "a")
+    return [item for k in range(n) for item in (tool, Item(Part.CALL, asked, f"p{k}", about="a"))]
+
+
 @pytest.mark.parametrize(
     "history",
     [
-        *(whole, one_key, orphans, one_alias),
+        *(whole, one_key, orphans, one_alias, approvals_of_one_key),
         *(one_key_of_another_family, one_alias_of_another_family),
     ],
 )

@@ -32,6 +32,7 @@ from lockstitch.dialects import DIALECTS
 from lockstitch.dialects.detection import detect
 from tests.formats.langchain import ai, block, call, constructed, human, in_data, raw, tool
 from tests.generated import HISTORIES, anything, examples
+from tests.timing import least_seconds
 
 SHAPES = {
     "flat": (lambda message: message, lambda wire: messages_from_dict([in_data(wire)])[0]),
@@ -256,6 +257,16 @@ def test_blocks_and_raw_calls_go_with_a_call_that_was_cut_off():
     assert left["additional_kwargs"]["signatures"] == {"call_2": "s2"}
     assert mended.removed == [invalid('{"flight": "SK')]
     assert accepted(messages_from_dict([in_data(one) for one in mended]))
+
+
+def test_calls_that_blocks_repeat_cost_no_more_each():
+    def seconds(count):
+        keys = [f"call_{n}" for n in range(count)]
+        blocks = [{"type": "tool_use", "id": key, "name": "book", "input": {}} for key in keys]
+        message = ai(*(call(key) for key in keys), text=blocks)
+        return least_seconds(lambda: lockstitch.check([human(), message]))
+
+    assert seconds(4_000) < 30 * seconds(400)
 
 
 def test_a_repetition_without_an_id_goes_with_the_call_that_it_repeats():

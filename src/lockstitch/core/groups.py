@@ -60,6 +60,10 @@ class Queue:
         """The first call of each kind."""
         return [next(iter(alike.values())) for alike in self._alike.values()]
 
+    def tails(self) -> list[OpenCall]:
+        """The last call of each kind."""
+        return [next(reversed(alike.values())) for alike in self._alike.values()]
+
     def calls(self) -> list[OpenCall]:
         return [call for alike in self._alike.values() for call in alike.values()]
 

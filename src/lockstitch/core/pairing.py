@@ -238,7 +238,6 @@ class Pairing(Struct, eq=False):
             # Nobody answers a call that was cut off once its id is used for another.
             self._found(rules.INCOMPLETE_CALL, waiting.place, waiting)
             self._open[key] = call
-            self._open[key] = call
         else:
             if key != KEYLESS and not by_name:
                 call.first = waiting
@@ -275,7 +274,8 @@ class Pairing(Struct, eq=False):
         if first is None:
             return self._keys.find(key)  # it has its output
         queue = self._queued.get(key)
-        waiting = [first] if queue is None else [first, *queue.calls()]
+        waiting = [first] if queue is None else [first, *queue.tails()]
+        # Calls of one kind are all requests for approval, or none is.
         calls = [call for call in waiting if call.item.about is None]
         return max(calls, key=lambda call: call.place, default=None)
 

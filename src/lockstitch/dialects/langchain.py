@@ -364,7 +364,8 @@ def _read_ai(body: Mapping[str, Any], family: Family, sign: str | None) -> Seque
         return [
             _call_item(call, n, family, "a tool call without an id") for n, call in enumerate(calls)
         ]
-    items = [_item(body, slot, n, family) for n, slot in enumerate(_slots(body, _AI))]
+    written = _streamed_arguments(body)
+    items = [_item(slot, n, family, written) for n, slot in enumerate(_slots(body, _AI))]
     sign = sign or _sign_in_fields(body, _FIELDS) or _sign_in_calls(body)
     if sign is None and type(content) is not str:
         sign = _sign_in_blocks(content, _AI)
@@ -473,13 +474,13 @@ def _result_field(block: Mapping[str, Any]) -> str:
     return "tool_call_id" if block.get("type") == "server_tool_result" else "tool_use_id"
 
 
-def _item(body: Mapping[str, Any], slot: _Slot, n: int, family: Family) -> Item:
-    """The core item of a slot of an AI message."""
+def _item(slot: _Slot, n: int, family: Family, written: Mapping[str | None, str | None]) -> Item:
+    """The core item of a slot of an AI message; ``written`` are streamed arguments by call id."""
     entry, key = slot.entry, slot.key
     if slot.field in _CALL_FIELDS:
         read = _call_item(entry, n, family, f"an entry of {slot.field} without an id")
         if slot.field == "tool_calls" and read.part is _CALL and read.arguments is None:
-            text = _streamed_arguments(body, key)
+            text = written.get(key)
             if text is not None:
                 return _call(family, key, read.name, n, text)
         return read
@@ -536,20 +537,22 @@ def _block_arguments(block: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _streamed_arguments(body: Mapping[str, Any], key: str | None) -> str | None:
-    """What the model wrote as the arguments of a call, where the message still has it: LangChain
-    parses what was cut off as if it were complete."""
-    chunks = body.get("tool_call_chunks")
-    if isinstance(chunks, list):
-        texts = [chunk.get("args") for chunk in chunks if key is not None and _id_of(chunk) == key]
+def _streamed_arguments(body: Mapping[str, Any]) -> dict[str | None, str | None]:
+    """What the model wrote as the arguments of calls, by call id, where the message still has it:
+    LangChain parses what was cut off as if it were complete."""
+    written: dict[str | None, str | None] = {}
+    content, chunks = body.get("content"), body.get("tool_call_chunks")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            written.setdefault(_key_in(block, "id"), text_of(block.get("partial_json")))
+    in_chunks: dict[str | None, list[Any]] = {}
+    for chunk in chunks if isinstance(chunks, list) else ():
+        if (key := _id_of(chunk)) is not None:
+            in_chunks.setdefault(key, []).append(chunk.get("args"))
+    for key, texts in in_chunks.items():
         if len(texts) == 1 and isinstance(texts[0], str):
-            return texts[0]
-    content = body.get("content")
-    if isinstance(content, list):
-        for block in content:
-            if isinstance(block, dict) and _key_in(block, "id") == key:
-                return text_of(block.get("partial_json"))
-    return None
+            written[key] = texts[0]
+    return written
 
 
 def _read_blocks(content: Any, plain: Item, family: Family, sign: str | None) -> Sequence[Item]:

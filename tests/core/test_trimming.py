@@ -12,6 +12,7 @@ from lockstitch.core.items import Item, Part
 from lockstitch.core.trimming import cut_points, newest
 from tests.core.built import pair
 from tests.generated import examples
+from tests.timing import least_seconds
 
 USER = Item(Part.INPUT)
 SAID = Item(Part.MODEL)
@@ -258,3 +259,28 @@ def test_the_newest_part_is_the_largest_that_fits(history, most):
     assert allowed[first]
     fitting = [at for at, may in enumerate(allowed) if may and len(history) - at <= most]
     assert first == min(fitting)
+
+
+TOOL = families.GEMINI_FUNCTION
+
+
+def answered_backwards(n):
+    """Calls with ids and one name; the outputs come in the other order."""
+    calls = [Item(Part.CALL, TOOL, f"c{k}", "t", name="t") for k in range(n)]
+    return [*calls, *(Item(Part.OUTPUT, TOOL, one.key, "t", name="t") for one in reversed(calls))]
+
+
+def answered_by_name(n):
+    """Calls with ids before as many without, which are answered."""
+    calls = [Item(Part.CALL, TOOL, f"c{k}", "t", name="t") for k in range(n)]
+    named = [Item(Part.CALL, TOOL, "t", name="t")] * n
+    return [*calls, *named, *([Item(Part.OUTPUT, TOOL, "t", name="t")] * n)]
+
+
+@pytest.mark.parametrize("history", [answered_backwards, answered_by_name])
+def test_ten_times_the_calls_of_one_name_cost_about_ten_times_as_much(history):
+    def seconds(count):
+        items = [[item] for item in history(count)]
+        return least_seconds(lambda: cut_points(items))
+
+    assert seconds(8_000) < 30 * seconds(800)

@@ -6,6 +6,7 @@ same for lists of wire items."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -31,12 +32,16 @@ class _Waiting:
 class _Thread:
     """The items under one key, since the last point where every pair under it was whole."""
 
-    __slots__ = ("first", "last", "tangled", "waiting")
+    __slots__ = ("by_name", "first", "last", "tangled", "waiting")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.last = first
-        self.waiting: list[_Waiting] = []
+        self.waiting: OrderedDict[_Waiting, None] = OrderedDict()
+        """In the order of the calls, like `by_name`. The first is found, and any removed, at
+        once."""
+        self.by_name: OrderedDict[_Waiting, None] = OrderedDict()
+        """Those that only a name joins to their output."""
         self.tangled = False
 
     @property
@@ -44,20 +49,23 @@ class _Thread:
         return not self.waiting and not self.tangled
 
     def ask(self, call: _Waiting) -> None:
-        self.waiting.append(call)
+        self.waiting[call] = None
+        if call.by_name:
+            self.by_name[call] = None
         call.threads.append(self)
 
     @property
     def without_id(self) -> _Waiting | None:
         """The first call that waits here and that only a name joins."""
-        return next((call for call in self.waiting if call.by_name), None)
+        return next(iter(self.by_name), None)
 
     def answer(self, output: Item, call: _Waiting | None = None) -> None:
         """Take the output of a call that waits here: the first, if none is given."""
-        call = call or (self.waiting[0] if self.waiting else None)
+        call = call or next(iter(self.waiting), None)
         if call and call.family and output.family and call.family.accepts(output.family):
             for thread in call.threads:
-                thread.waiting.remove(call)
+                thread.waiting.pop(call, None)
+                thread.by_name.pop(call, None)
         else:
             self.tangled = True  # an orphan, a second output, another family: stays together
 

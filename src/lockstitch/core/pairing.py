@@ -238,7 +238,6 @@ class Pairing(Struct, eq=False):
             # Nobody answers a call that was cut off once its id is used for another.
             self._found(rules.INCOMPLETE_CALL, waiting.place, waiting)
             self._open[key] = call
-            self._open[key] = call
         else:
             if key != KEYLESS and not by_name:
                 call.first = waiting

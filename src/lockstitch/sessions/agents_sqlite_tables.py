@@ -221,7 +221,7 @@ def _numbered(connection: sqlite3.Connection, table: str) -> bool:
 def _foreign(name: str, columns: tuple[str, ...]) -> NotASession:
     return NotASession(
         name,
-        "is a SQLite database, but not one of the Agents SDK: no table with the columns "
-        f"{', '.join(columns)}.",
-        "Name a database that SQLiteSession or AdvancedSQLiteSession wrote.",
+        "is a SQLite database, but not one of the Agents SDK (no table with the columns "
+        f"{', '.join(columns)}), LangGraph or opencode.",
+        "Name a database that one of them wrote.",
     )

@@ -139,7 +139,14 @@ def _pi(step: Step) -> Iterator[Wire]:
 
 
 def _opencode(step: Step) -> Iterator[Wire]:
-    state = {"status": "completed", "input": step.arguments, "output": OUTPUT}
+    state = {
+        "status": "completed",
+        "input": step.arguments,
+        "output": OUTPUT,
+        "title": TOOL,
+        "metadata": {},
+        "time": {"start": step.number, "end": step.number + 1},
+    }
     part = {"id": f"prt_{step.number}", "type": "tool", "callID": step.key, "tool": TOOL}
     info = {"id": f"msg_{step.number}", "role": "assistant"}
     yield {"info": info, "parts": [{**part, "state": state}]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ gc.disable()
 # This folder has no certificates. A test of TLS names its own.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+# Programs that are started inherit an ignored SIGHUP, for example from nohup, and keep ignoring it.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The examples are the same each time: a change is judged by what it does, not by the luck of the
 # draw. THOROUGH=1 draws new ones, THOROUGH=20 twenty times as many.

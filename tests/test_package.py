@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import lockstitch
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_page_of_supported_systems_names_every_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "supported-systems.md").read_text()
+    (paragraph,) = [one for one in page.split("\n\n") if one.startswith("Each part has an extra")]
+    every = set(extras["optional-dependencies"])
+    assert set(re.findall(r"`(?:lockstitch\[)?(\w+)\]?`", paragraph)) == every
+    (contained,) = extras["optional-dependencies"]["all"]
+    assert set(re.findall(r"\w+", contained)[1:]) == every - {"all", "livekit"}
+
+
+OLD_WORDS = re.compile(
+    r"\b(said no|is no URL|thread (itself )?is whole|not be whole|are not whole|cannot go on|"
+    r"is away|told from|told as|is no longer whole|nobody is let in|can be had|Say it so|gave back|"
+    r"what is there is skipped|what was there before)\b",
+    re.IGNORECASE,
+)
+
+
+def test_messages_do_not_use_the_words_that_were_replaced():
+    found = []
+    for path in (ROOT / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        expressions = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+        docstrings = {id(value) for value in expressions if isinstance(value, ast.Constant)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or id(node) in docstrings:
+                continue
+            if isinstance(node.value, str) and OLD_WORDS.search(node.value):
+                found.append((path.name, node.value))
+    assert found == []
 
 
 @pytest.mark.parametrize("name", lockstitch.__all__)

@@ -107,7 +107,7 @@ def test_a_server_that_is_not_there_may_be_there_later():
 
 def test_what_is_no_url_will_never_be_one():
     async def scene():
-        with pytest.raises(UpstreamFailure, match="is no URL") as failure:
+        with pytest.raises(UpstreamFailure, match="is not a URL") as failure:
             await websocket("not a url")()
         assert failure.value.fate is Fate.REFUSED
 

@@ -98,7 +98,7 @@ def test_compressed_files_are_read_and_written_compressed(tmp_path, suffix):
 def test_any_mended_lines_check_clean_and_equal_what_the_library_mends(tmp_path_factory, pair):
     dialect, history = pair
     if not history:
-        return  # a message with a role alone is foreign to some dialects
+        return
     whole = [{"role": "user", "content": "hi"}, *history]
     source = written(tmp_path_factory.mktemp("lines") / "h.jsonl", jsonl(whole))
     once = mend(source, dialect=dialect)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
@@ -88,4 +89,27 @@ def test_what_only_has_similar_names_is_not_a_session_file(value, tmp_path):
     path = tmp_path / "other.json"
     path.write_text(json.dumps(value))
     with pytest.raises(NotASession):
+        check_file(Source(path))
+
+
+def database(path, values):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE message_store (id INTEGER PRIMARY KEY, message TEXT)")
+        rows = [(json.dumps(value),) for value in values]
+        connection.executemany("INSERT INTO message_store (message) VALUES (?)", rows)
+    connection.close()
+    return path
+
+
+def test_a_database_of_an_unknown_program_with_calls_is_refused(tmp_path):
+    call = {"type": "ai", "data": {"tool_calls": [{"name": "book", "args": {}, "id": "call_1"}]}}
+    path = database(tmp_path / "chats.db", [{"type": "human", "data": {"content": "hi"}}, call])
+    with pytest.raises(CannotRead, match=r"`tool_calls`.*format is not known") as caught:
+        check_file(Source(path))
+    assert type(caught.value) is CannotRead
+
+
+def test_a_database_of_another_program_is_not_a_session(tmp_path):
+    path = database(tmp_path / "other.db", [{"theme": "dark"}, ["a", "b"], "text"])
+    with pytest.raises(NotASession, match="LangGraph or opencode"):
         check_file(Source(path))

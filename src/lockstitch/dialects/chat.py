@@ -47,11 +47,10 @@ class Chat(OwnItems):
         role = wire.get("role")
         if not isinstance(role, str):
             return False
-        if role in _ROLES:
-            # The AI SDK writes lists of results. An empty one shows nothing.
-            return wire.get("content") != [] or "tool_call_id" in wire
         if isinstance(wire.get("tool_calls"), list):
             return True
+        if role in _ROLES and ("tool_call_id" in wire or not isinstance(wire.get("content"), list)):
+            return True  # a list without it may be of the Vercel AI SDK
         kinds = part_types(wire.get("content"))
         return (
             wire.get("type") is None and not _PARTS.isdisjoint(kinds) and kinds <= _PARTS_AND_TEXT

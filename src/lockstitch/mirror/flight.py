@@ -29,7 +29,7 @@ class Standing(Enum):
     SENT = "sent, and not answered so far"
     IN_DOUBT = "sent, and not answered in time: a Retrieve tells"
     ACKNOWLEDGED = "carried out"
-    REJECTED = "not carried out: the provider said no"
+    REJECTED = "rejected by the provider"
     DROPPED = "never sent: what it needed failed, or it had nothing left to do"
 
     __hash__ = object.__hash__  # an enum hashes the name of its member, in Python, at every look

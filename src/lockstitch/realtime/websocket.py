@@ -37,7 +37,7 @@ def websocket(
             raise failure_said(said, stage=Stage.UNSENT) from error
         except aiohttp.InvalidURL as error:
             await http.close()
-            raise failure_of_ours(f"{url} is no URL.", Fate.REFUSED, Stage.UNSENT) from error
+            raise failure_of_ours(f"{url} is not a URL.", Fate.REFUSED, Stage.UNSENT) from error
         except (aiohttp.ClientError, OSError) as error:
             await http.close()
             told = f"The connection failed: {error}."

@@ -181,6 +181,11 @@ def table_names(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in connection.execute(query)]
 
 
+def is_store(connection: sqlite3.Connection) -> bool:
+    """Is this a store of Lockstitch?"""
+    return bool(connection.execute("PRAGMA application_id").fetchone() == (_STORE_ID,))
+
+
 def find_tables(connection: sqlite3.Connection, name: str) -> list[Tables]:
     """The tables of messages, whatever they are called; raises `NotASession` if there are none."""
     columns = {table: set(columns_of(connection, table)) for table in table_names(connection)}
@@ -190,7 +195,7 @@ def find_tables(connection: sqlite3.Connection, name: str) -> list[Tables]:
         if its_columns.issuperset(_MESSAGE_COLUMNS) and _numbered(connection, table)
     ]
     if not messages:
-        if connection.execute("PRAGMA application_id").fetchone() == (_STORE_ID,):
+        if is_store(connection):
             raise NotASession(
                 name,
                 "is a store of Lockstitch, not a session.",
@@ -221,7 +226,7 @@ def _numbered(connection: sqlite3.Connection, table: str) -> bool:
 def _foreign(name: str, columns: tuple[str, ...]) -> NotASession:
     return NotASession(
         name,
-        "is a SQLite database, but not one of the Agents SDK: no table with the columns "
-        f"{', '.join(columns)}.",
-        "Name a database that SQLiteSession or AdvancedSQLiteSession wrote.",
+        "is a SQLite database, but not one of the Agents SDK (no table with the columns "
+        f"{', '.join(columns)}), LangGraph or opencode.",
+        "Name a database that one of them wrote.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
@@ -83,20 +84,44 @@ def detect_format(source: Source, dialect: str | None = None) -> Format:
 
 def sign_of_calls(source: Source) -> str | None:
     """What makes a file of an unknown format look like a history with tool calls. Looks at its
-    first `LOOK_AT_BYTES`."""
+    first `LOOK_AT_BYTES`, or at the first rows of each table of a database."""
     head = source.head(LOOK_AT_BYTES).removeprefix(BYTE_ORDER_MARK)
-    values: list[Any] = []
-    try:
-        values.append(decoded(head))
-    except (ValueError, RecursionError):
-        for line in head.splitlines():
-            with suppress(ValueError, RecursionError):
-                values.append(decoded(line))
+    values = _values_in_rows(source) if head.startswith(_SQLITE) else _values_in_text(head)
     found = (
         signs.sign_within(value, level=LOOK_AT_LEVELS, sign=signs.certain_sign_of)
         for value in values
     )
     return next((sign for sign in found if sign is not None), None)
+
+
+def _values_in_text(text: bytes) -> Iterator[Any]:
+    """A document, or the records of its lines."""
+    try:
+        yield decoded(text)
+    except (ValueError, RecursionError):
+        for line in text.splitlines():
+            with suppress(ValueError, RecursionError):
+                yield decoded(line)
+
+
+def _values_in_rows(source: Source) -> Iterator[Any]:
+    """What the first rows of each table hold as JSON."""
+    from lockstitch.sessions.agents_sqlite_opening import opened  # noqa: PLC0415
+    from lockstitch.sessions.agents_sqlite_tables import (  # noqa: PLC0415
+        is_store,
+        quoted,
+        table_names,
+    )
+
+    with opened(source) as connection:
+        if is_store(connection):
+            return  # `lockstitch check store:` reads it
+        for table in table_names(connection):
+            for row in connection.execute(f"SELECT * FROM {quoted(table)} LIMIT {LOOK_AT_LINES}"):
+                for value in row:
+                    if isinstance(value, str | bytes) and value[:1] in ("{", "[", b"{", b"["):
+                        with suppress(ValueError, RecursionError):
+                            yield decoded(value)
 
 
 def _database(source: Source, dialect: Dialect | None) -> Format:

@@ -189,7 +189,7 @@ def test_an_end_that_cannot_be_written_down_is_not_shown(emulator):
             served.world.store.append = failing
             with pytest.raises(openai.InternalServerError, match="journal"):
                 await served.client().responses.retrieve(made["id"])
-            assert any("not written down" in note for note in served.callers[-1].notes)
+            assert any("was not stored" in note for note in served.callers[-1].notes)
             served.world.store.append = append
             found = await served.client().responses.retrieve(made["id"])
             assert found.status == "completed"

@@ -50,7 +50,8 @@ def parts_of(dialect: Dialect, wire: Any) -> Sequence[Item]:
         return ()
     parts = dialect.read(wire)
     if wire.get("status") == "incomplete" and parts[0].part is Part.CALL:
-        return (replace(parts[0], lone=True),)
+        # A provider takes it as it is, without an output.
+        return (replace(parts[0], lone=True, partial=False, arguments=None),)
     return parts
 
 

@@ -125,7 +125,7 @@ def test_trimming_never_yields_a_finding_that_was_not_there(pair, most, keep_lea
         assert keep_leading
         return
     if len(trimmed) > most:
-        _expect_only_the_newest_pair(trimmed[_leading(history, keep_leading) :], dialect)
+        _expect_only_the_newest_pair(trimmed[_leading(history, keep_leading, dialect) :], dialect)
     if trimmed and all(_is_foreign(wire, dialect) for wire in trimmed):
         return  # nothing else fits; `check` refuses to judge that
     before = _wrong(lockstitch.check(history, dialect=dialect))
@@ -148,8 +148,8 @@ def _is_foreign(wire, dialect):
     return all(item.part is Part.OTHER for item in DIALECTS[dialect].read(wire))
 
 
-def _leading(history, keep_leading):
-    plain = [wire.get("role") not in ("system", "developer") for wire in history]
+def _leading(history, keep_leading, dialect):
+    plain = [not DIALECTS[dialect].leads(wire) for wire in history]
     return plain.index(True) if keep_leading and True in plain else 0
 
 

@@ -103,6 +103,11 @@ def is_unfinished(text: str) -> bool:
     return False
 
 
+def note_of(text: object) -> str | None:
+    """The note of an output that says this: its text, if it is one and short."""
+    return text if isinstance(text, str) and len(text) <= LONGEST_NOTE_CHARACTERS else None
+
+
 class Place(Struct, frozen=True, order=True, gc=False):
     """Where an item stands: the position of its wire item, and its slot in it."""
 

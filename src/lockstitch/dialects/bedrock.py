@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -169,8 +169,7 @@ def _result(result: object, slot: int, plain: Item) -> Item:
     note = None
     content = result.get("content")
     if content.__class__ is list and len(content) == 1 and isinstance(content[0], dict):
-        text = content[0].get("text")
-        note = text if isinstance(text, str) and len(text) <= LONGEST_NOTE_CHARACTERS else None
+        note = note_of(content[0].get("text"))
     in_model_turn = plain is _MODEL_ITEM
     # In the model's turn, a result with a type is what the server gave back.
     by_server = in_model_turn and result.get("type") is not None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -65,15 +65,13 @@ class Chat(OwnItems):
             return _plain(wire, _MODEL_ITEM)
         if role == "tool":
             key = text_of(wire.get("tool_call_id"))
-            content = wire.get("content")
-            short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
             return (
                 Item(
                     Part.OUTPUT,
                     families.CHAT_TOOL,
                     key,
                     name=text_of(wire.get("name")),
-                    note=content if short else None,
+                    note=note_of(wire.get("content")),
                 ),
             )
         if isinstance(role, str):

@@ -12,7 +12,7 @@ import msgspec
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -252,7 +252,7 @@ def _note(response: object) -> str | None:
         for field in _RESPONSE_TEXTS:
             text = response.get(field)
             if isinstance(text, str):
-                return text if len(text) <= LONGEST_NOTE_CHARACTERS else None
+                return note_of(text)
     return None
 
 

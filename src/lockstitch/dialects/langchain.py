@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -156,8 +156,6 @@ class LangChain(OwnItems):
         if kind is None:
             return (_read_other(wire),)
         if kind is _TOOL:
-            content = body.get("content")
-            short = type(content) is str and len(content) <= LONGEST_NOTE_CHARACTERS
             return (
                 Item(
                     _OUTPUT,
@@ -168,7 +166,7 @@ class LangChain(OwnItems):
                     text_of(body.get("name")),
                     0,
                     False,
-                    content if short else None,
+                    note_of(body.get("content")),
                 ),
             )
         sign = None if body is wire else _sign_beside_body(wire)
@@ -494,7 +492,7 @@ def _item(slot: _Slot, n: int, family: Family, written: Mapping[str | None, str 
     if _is_result(tag):
         own = _result_family(tag, family)
         return Item(
-            _OUTPUT, own, key, slot=n, note=_note_of(entry), misplaced=own not in _BY_SERVER
+            _OUTPUT, own, key, slot=n, note=_block_note(entry), misplaced=own not in _BY_SERVER
         )
     if key is None:
         return unread(f"a {tag} block without an id", n)
@@ -523,9 +521,8 @@ def _result_family(tag: str, shape: Family) -> Family:
     return shape if family is families.LANGCHAIN_TOOL else family
 
 
-def _note_of(block: Mapping[str, Any]) -> str | None:
-    text = block.get("output", block.get("content"))
-    return text if isinstance(text, str) and len(text) <= LONGEST_NOTE_CHARACTERS else None
+def _block_note(block: Mapping[str, Any]) -> str | None:
+    return note_of(block.get("output", block.get("content")))
 
 
 def _block_arguments(block: Mapping[str, Any]) -> str | None:
@@ -562,7 +559,7 @@ def _read_blocks(content: Any, plain: Item, family: Family, sign: str | None) ->
     for block in content if isinstance(content, list) else ():
         tag = block.get("type") if isinstance(block, dict) else None
         if isinstance(tag, str) and _is_result(tag):
-            key, note, own = _result_key(block), _note_of(block), _result_family(tag, family)
+            key, note, own = _result_key(block), _block_note(block), _result_family(tag, family)
             misplaced = own in _BY_SERVER
             items.append(Item(_OUTPUT, own, key, slot=len(items), note=note, misplaced=misplaced))
         else:

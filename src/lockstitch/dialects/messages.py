@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -136,14 +136,12 @@ def _block(block: object, slot: int, plain: Part) -> Item:
     if kind.endswith("tool_result"):
         key = text_of(block.get("tool_use_id"))
         family = _RESULTS.get(kind, families.SERVER_TOOL_USE)
-        content = block.get("content")
-        short = isinstance(content, str) and len(content) <= LONGEST_NOTE_CHARACTERS
         return Item(
             Part.OUTPUT,
             family,
             key,
             slot=slot,
-            note=content if short else None,
+            note=note_of(block.get("content")),
             # The user's side answers `tool_use`; the server answers in the model's own turn.
             misplaced=(plain is Part.MODEL) is not family.by_server,
         )

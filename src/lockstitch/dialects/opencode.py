@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.items import Item, Part, Place, note_of
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -180,8 +180,7 @@ def _read_tool(part: Wire, slot: int, items: list[Item], results: list[Item]) ->
         return
     if key is not None:
         items.append(Item(_CALL, _TOOL, key, None, None, text_of(part.get("tool")), slot))
-    note = output if type(output) is str and len(output) <= LONGEST_NOTE_CHARACTERS else None
-    results.append(Item(_OUTPUT, _TOOL, key, None, None, None, slot, False, note))
+    results.append(Item(_OUTPUT, _TOOL, key, None, None, None, slot, False, note_of(output)))
 
 
 def _open_call(part: Wire, state: Wire, key: str, slot: int) -> Item:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, is_unfinished
+from lockstitch.core.items import Item, Part, is_unfinished, note_of
 from lockstitch.core.outcomes import Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -140,9 +140,9 @@ def _output(wire: Mapping[str, Any]) -> Item:
     note = wire.get("content")
     if type(note) is list:
         note = note[0].get("text") if len(note) == 1 and type(note[0]) is dict else None
-    if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
-        note = None
-    return Item(_OUTPUT, _TOOL, key, None, None, text_of(wire.get("toolName")), 0, False, note)
+    return Item(
+        _OUTPUT, _TOOL, key, None, None, text_of(wire.get("toolName")), 0, False, note_of(note)
+    )
 
 
 def _said(wire: Mapping[str, Any]) -> Sequence[Item]:

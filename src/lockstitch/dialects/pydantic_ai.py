@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -278,7 +278,7 @@ def _return(part: Wire, kind: object, slot: int, *, in_request: bool) -> Item:
         if kind == _RETRY and _RETRY_FIELDS.issuperset(part):
             return item  # "`tool_name` says whether the retry answers a tool call"
         return marked(item, signs.sign_within(part))
-    key, name, note = part.get("tool_call_id"), part.get("tool_name"), part.get("content")
+    key, name, content = part.get("tool_call_id"), part.get("tool_name"), part.get("content")
     return Item(
         _OUTPUT,
         family,
@@ -288,7 +288,7 @@ def _return(part: Wire, kind: object, slot: int, *, in_request: bool) -> Item:
         name if type(name) is str else None,
         slot,
         False,
-        note if type(note) is str and len(note) <= LONGEST_NOTE_CHARACTERS else None,
+        note_of(content),
         None,
         in_request is (family is _NATIVE_TOOL),
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from lockstitch.core.errors import NotAnItem
 from lockstitch.core.families import FUNCTION
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.known import Reading
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import DIALECTS, by_name
@@ -77,10 +77,9 @@ class _FunctionOutput(_Common, tag=FUNCTION.output_type, kw_only=True):
     output: Any
 
     def read(self) -> Item:
-        note = self.output
-        if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
-            note = None
-        return Item(_OUTPUT, FUNCTION, self.call_id, None, self.id, None, 0, False, note)
+        return Item(
+            _OUTPUT, FUNCTION, self.call_id, None, self.id, None, 0, False, note_of(self.output)
+        )
 
 
 class _Message(_Common, tag="message", kw_only=True):

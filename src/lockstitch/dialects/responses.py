@@ -9,7 +9,7 @@ import msgspec
 
 from lockstitch.core import families
 from lockstitch.core.families import Family, Join
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -161,10 +161,7 @@ def _output(fields: Fields, family: Family, item_id: str | None, slot: int) -> I
         lone = family is families.TOOL_SEARCH
     elif family.keyless_call:
         lone = fields.execution == "server"
-    note = fields.output
-    if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
-        note = None
-    return Item(_OUTPUT, family, key, None, item_id, None, slot, lone, note)
+    return Item(_OUTPUT, family, key, None, item_id, None, slot, lone, note_of(fields.output))
 
 
 def _sign(wire: Mapping[str, Any], part: Part) -> str | None:

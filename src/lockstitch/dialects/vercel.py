@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part
+from lockstitch.core.items import Item, Part, note_of
 from lockstitch.core.outcomes import MARK, Outcome, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -217,12 +217,10 @@ def _result(part: Mapping[str, Any], slot: int, family: Family, *, misplaced: bo
         note = output.get("value", output.get("reason"))
     else:
         note = None
-    if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
-        note = None
     name = part.get("toolName")
     if type(name) is not str:
         name = None
-    return Item(_OUTPUT, family, key, None, None, name, slot, False, note, None, misplaced)
+    return Item(_OUTPUT, family, key, None, None, name, slot, False, note_of(note), None, misplaced)
 
 
 def _request(part: Mapping[str, Any], slot: int, parts: list[Any]) -> Item:

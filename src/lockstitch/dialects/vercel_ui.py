@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lockstitch.core import families
 from lockstitch.core.families import Family
-from lockstitch.core.items import LONGEST_NOTE_CHARACTERS, Item, Part, Place
+from lockstitch.core.items import Item, Part, Place, note_of
 from lockstitch.core.outcomes import Outcome, Settlement
 from lockstitch.core.pairing import Order
 from lockstitch.dialects import signs
@@ -161,9 +161,7 @@ def _read_tool(
     arguments = given if type(given) is str else None
     if type(state) is str and state in _OUTPUT_STATES:
         field = _OUTPUT_STATES[state]
-        note = part.get(field) if field is not None else None
-        if type(note) is not str or len(note) > LONGEST_NOTE_CHARACTERS:
-            note = None
+        note = note_of(part.get(field)) if field is not None else None
         items.append(Item(_CALL, family, key, None, None, name, slot, arguments=arguments))
         results.append(Item(_OUTPUT, family, key, None, None, name, slot, False, note))
     elif state == "input-available":

@@ -45,7 +45,7 @@ class ServeProcess:
             )
         assert self._process.stdout is not None
         said = ""
-        while "Stop: Ctrl-C" not in said:
+        while "Stop with Ctrl-C" not in said:
             line = self._process.stdout.readline()
             assert line, said + self.log
             said += line

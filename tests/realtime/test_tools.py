@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from lockstitch.emulator import call, reply
@@ -239,6 +241,24 @@ def test_the_output_of_a_call_that_is_gone_is_on_disk_and_told():
             assert unplaced.call_id == "c1"
             assert "not there" in unplaced.why
             assert session.history()[-1]["output"] == "it ended"
+            assert stage.broken() == {}
+
+    within(scene)
+
+
+def test_a_tool_that_exits_has_failed_and_the_session_goes_on():
+    async def scene():
+        async def resize() -> None:
+            """Resize."""
+            sys.exit(2)
+
+        async with (
+            staged(call("resize", call_id="c1"), "Sorry.") as stage,
+            stage.session(resize) as session,
+        ):
+            await session.respond()
+            await until(session, saying("Sorry."))
+            assert session.items[1]["output"] == "SystemExit: 2"
             assert stage.broken() == {}
 
     within(scene)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 
 import pytest
@@ -588,6 +589,45 @@ def opened(monkeypatch):
 
     monkeypatch.setattr(runner_module, "open_store", open_one)
     return stores
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_that_exits_ends_neither_its_turn_nor_another(kind):
+    async def run():
+        asked, may_end = asyncio.Event(), asyncio.Event()
+
+        async def resize(width: str) -> None:
+            """Resize."""
+            await asked.wait()
+            may_end.set()
+            argparse.ArgumentParser(exit_on_error=True).parse_args([width])
+
+        async def wait() -> str:
+            """Wait."""
+            asked.set()
+            await may_end.wait()
+            return "waited"
+
+        async with staged() as stage:
+            stage.emulator.say(call("resize", {"width": "--wide"}, call_id="call_1"))
+            stage.emulator.say(call("wait", call_id="call_2"))
+            stage.emulator.say("Sorry.")
+            stage.emulator.say("Done.")
+            runner = stage.runner(resize, wait, kind=kind)
+            first = asyncio.create_task(played(runner.turn("first", "Resize it.")))
+            while not stage.sent():
+                await asyncio.sleep(0.001)
+            second = asyncio.create_task(played(runner.turn("second", "Wait.")))
+            (ended,) = of(CallEnded, await first)
+            assert (ended.output, ended.outcome) == ("SystemExit: 2", Outcome.FINISHED)
+            assert ended.failed
+            (ended,) = of(CallEnded, await second)
+            assert ended.output == "waited"
+            await stage.whole("first")
+            await stage.whole("second")
+            assert stage.broken() == {}
+
+    within(run)
 
 
 def test_turns_that_begin_at_once_share_one_store(opened):

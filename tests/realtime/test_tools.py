@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
 
 from lockstitch.emulator import call, reply
 from lockstitch.realtime import NoReply, OutputUnplaced
-from lockstitch.runner import CallBegan, CallEnded
+from lockstitch.runner import CallBegan, CallEnded, Tool, Waiting
 from tests.realtime.booking import Book
 from tests.realtime.hearing import function_call, is_done, of, saying, until, user
 from tests.realtime.stage import HURRIED, KINDS, Stalling, Through, staged, within
@@ -277,6 +278,35 @@ def test_parts_of_an_output_go_as_a_text():
             await session.respond()
             await until(session, saying("Done."))
             assert session.items[1]["output"] == "one\ntwo"
+            assert stage.broken() == {}
+
+    within(scene)
+
+
+SEEN = [
+    {"type": "input_text", "text": "seen:"},
+    {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_an_output_with_an_image_goes_as_json_and_loses_nothing(outside):
+    async def scene():
+        def look() -> list:
+            """Look."""
+            return SEEN
+
+        by_hand = Tool.answered_outside("look", "Look.", {"type": "object", "properties": {}})
+        async with (
+            staged(call("look", call_id="c1"), "Done.") as stage,
+            stage.session(by_hand if outside else look) as session,
+        ):
+            await session.respond()
+            if outside:
+                await until(session, Waiting)
+                await session.answer("c1", SEEN)
+            await until(session, saying("Done."))
+            assert json.loads(session.items[1]["output"]) == SEEN
             assert stage.broken() == {}
 
     within(scene)

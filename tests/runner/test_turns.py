@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 
 import pytest
 
@@ -589,6 +590,43 @@ def opened(monkeypatch):
 
     monkeypatch.setattr(runner_module, "open_store", open_one)
     return stores
+
+
+SEEN = {
+    "responses": [
+        {"type": "input_text", "text": "seen:"},
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+    ],
+    "chat": [{"type": "text", "text": "seen:"}],
+    "messages": [
+        {"type": "text", "text": "seen:"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("made_for", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_made_for_one_api_does_not_break_a_thread_of_another(kind, made_for):
+    async def run():
+        def look() -> list:
+            """Look."""
+            return SEEN[made_for]
+
+        async with staged() as stage:
+            stage.emulator.say(call("look", call_id="call_1"))
+            stage.emulator.say("Seen.")
+            events = await played(stage.runner(look, kind=kind).turn(THREAD, "Look."))
+            assert text_of(events) == "Seen."
+            (ended,) = of(CallEnded, events)
+            assert json.loads(ended.output) == SEEN[made_for]
+            sent = json.dumps((stage.sent()[-1].get("input") or stage.sent()[-1]["messages"])[-1])
+            # Content stands in the request as it is; JSON in a text has its quotes escaped.
+            takes_it = (kind, made_for) == ("messages", "chat") or kind == made_for
+            assert (json.dumps(SEEN[made_for]) in sent) == takes_it
+            assert stage.broken() == {}
+
+    within(run)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -79,10 +79,12 @@ async def call(
     context: CallContext,
     *,
     grace: float,
+    dialect: str = "responses",
     threads: Threads = THREADS,
     on_error: OnError = log_error,
 ) -> Result:
-    """Run a tool once. What the tool does wrong is in the result, not raised.
+    """Run a tool once. What the tool does wrong is in the result, not raised. The API of
+    ``dialect`` is to take its output.
 
     At its time limit, or when the caller is cancelled, the tool is asked to end and gets ``grace``
     seconds for that; what it gives back within them counts. Then the caller hears `Cancelled`, if
@@ -110,7 +112,7 @@ async def call(
     if not work.future.done():
         _left.add(work.future)
         work.future.add_done_callback(partial(_late, told))
-    result = _result(tool, work, watch, threads, told)
+    result = _result(tool, work, watch, threads, told, dialect=dialect)
     if watch.cancelled:
         raise Cancelled(result)
     return result
@@ -224,7 +226,13 @@ def _ended(work: _Work) -> Ended | None:
 
 
 def _result(
-    tool: Tool, work: _Work, watch: _Watch, threads: Threads, told: Callable[[BaseException], None]
+    tool: Tool,
+    work: _Work,
+    watch: _Watch,
+    threads: Threads,
+    told: Callable[[BaseException], None],
+    *,
+    dialect: str,
 ) -> Result:
     ended = _ended(work)
     if ended is None or isinstance(ended.error, asyncio.CancelledError):
@@ -233,7 +241,7 @@ def _result(
         told(ended.error)
         return Result(text=error_text(ended.error), failed=True)
     try:
-        text, content = written(ended.value)
+        text, content = written(ended.value, dialect)
     except Unwritable as found:
         said = f"It ran to its end, but its output cannot be shown: it returned {found}."
         return Result(text=shortened(said), failed=True)

@@ -234,7 +234,13 @@ class Desk:
         )
         cancelled = False
         try:
-            result = await call_tool(tool, asked.arguments, context, grace=self._grace)
+            result = await call_tool(
+                tool,
+                asked.arguments,
+                context,
+                grace=self._grace,
+                dialect=self._journal.ledger.dialect.name,
+            )
         except Cancelled as stopped:
             cancelled, result = True, stopped.result
         call = self._call(place)

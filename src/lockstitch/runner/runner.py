@@ -110,8 +110,9 @@ class Runner:
         """Go on with a thread, with a message or without one, until the model has said its last
         word or a call must wait for somebody.
 
-        ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
-        loop early stops the turn: tools get their grace time, and everything is on disk."""
+        ``approve`` says of calls that asked first whether they may run, by their ids; an id that no
+        call of the thread has raises `NoSuchCall`. Leaving the loop early stops the turn: tools get
+        their grace time, and everything is on disk."""
         known: list[weakref.ref[AsyncGenerator[Event, None]]] = []
         given, decided = items_of(message), decisions(approve or {})
         events = self._events(thread, given, decided, lambda: known[0]() is None)
@@ -131,13 +132,13 @@ class Runner:
             journal,
             self.tools,
             tell=told.put_nowait,
-            approved=approved,
+            approved={},
             on_unknown=self._on_unknown,
             grace=self._grace,
             most=self._at_once,
         )
         turn = Turn(self._setting, journal, desk, tell=told.put_nowait)
-        running = asyncio.create_task(turn.run(given))
+        running = asyncio.create_task(turn.run(given, approved))
         running.add_done_callback(lambda done: told.put_nowait(None))
         under_way = _UnderWay(running, journal, is_left)
         self._under_way.add(under_way)

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from lockstitch.core.errors import NotAnItem
 from lockstitch.core.outcomes import UNKNOWN_TEXT, Outcome
 from lockstitch.emulator import call, custom_call, reasoning
 from lockstitch.runner import (
@@ -624,6 +625,28 @@ def test_a_tool_made_for_one_api_does_not_break_a_thread_of_another(kind, made_f
             # Content stands in the request as it is; JSON in a text has its quotes escaped.
             takes_it = (kind, made_for) == ("messages", "chat") or kind == made_for
             assert (json.dumps(SEEN[made_for]) in sent) == takes_it
+            assert stage.broken() == {}
+
+    within(run)
+
+
+@pytest.mark.parametrize("made_for", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_from_outside_made_for_another_api_is_not_added(kind, made_for):
+    async def run():
+        look = Tool.answered_outside("look", "Look.", {"type": "object", "properties": {}})
+        async with staged() as stage:
+            stage.emulator.say(call("look", call_id="call_1"))
+            stage.emulator.say("Seen.")
+            runner = stage.runner(look, kind=kind)
+            await played(runner.turn(THREAD, "Look."))
+            if kind == made_for or (kind, made_for) == ("messages", "chat"):
+                await runner.answer(THREAD, "call_1", SEEN[made_for])
+            else:
+                with pytest.raises(NotAnItem, match=f"The {kind} API takes no"):
+                    await runner.answer(THREAD, "call_1", SEEN[made_for])
+                await runner.answer(THREAD, "call_1", "seen")
+            assert text_of(await played(runner.turn(THREAD))) == "Seen."
             assert stage.broken() == {}
 
     within(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -125,6 +125,16 @@ _PARTS: Mapping[str, Mapping[str, _Form]] = {
 """The content parts of an output that each API takes. Where it takes no `_TEXT`, the texts of such
 parts are joined."""
 _TEXTS = ("input_text", "text")
+
+
+def foreign_type(parts: Iterable[Any], dialect: str) -> str | None:
+    """The type of a content part that only another API takes; types that none has here may pass."""
+    own, others = _PARTS.get(dialect, {}), {kind for forms in _PARTS.values() for kind in forms}
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(kind, str) and kind in others and kind not in own:
+            return kind
+    return None
 
 
 def _fits(part: dict[str, Any], forms: Mapping[str, _Form]) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import pytest
 
 from lockstitch.emulator import call, reply
 from lockstitch.realtime import NoReply, OutputUnplaced
-from lockstitch.runner import CallBegan, CallEnded
+from lockstitch.runner import CallBegan, CallEnded, Tool, Waiting
 from tests.realtime.booking import Book
 from tests.realtime.hearing import function_call, is_done, of, saying, until, user
 from tests.realtime.stage import HURRIED, KINDS, Stalling, Through, staged, within
@@ -244,6 +247,24 @@ def test_the_output_of_a_call_that_is_gone_is_on_disk_and_told():
     within(scene)
 
 
+def test_a_tool_that_exits_has_failed_and_the_session_goes_on():
+    async def scene():
+        async def resize() -> None:
+            """Resize."""
+            sys.exit(2)
+
+        async with (
+            staged(call("resize", call_id="c1"), "Sorry.") as stage,
+            stage.session(resize) as session,
+        ):
+            await session.respond()
+            await until(session, saying("Sorry."))
+            assert session.items[1]["output"] == "SystemExit: 2"
+            assert stage.broken() == {}
+
+    within(scene)
+
+
 def test_parts_of_an_output_go_as_a_text():
     async def scene():
         async def look() -> list:
@@ -257,6 +278,35 @@ def test_parts_of_an_output_go_as_a_text():
             await session.respond()
             await until(session, saying("Done."))
             assert session.items[1]["output"] == "one\ntwo"
+            assert stage.broken() == {}
+
+    within(scene)
+
+
+SEEN = [
+    {"type": "input_text", "text": "seen:"},
+    {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_an_output_with_an_image_goes_as_json_and_loses_nothing(outside):
+    async def scene():
+        def look() -> list:
+            """Look."""
+            return SEEN
+
+        by_hand = Tool.answered_outside("look", "Look.", {"type": "object", "properties": {}})
+        async with (
+            staged(call("look", call_id="c1"), "Done.") as stage,
+            stage.session(by_hand if outside else look) as session,
+        ):
+            await session.respond()
+            if outside:
+                await until(session, Waiting)
+                await session.answer("c1", SEEN)
+            await until(session, saying("Done."))
+            assert json.loads(session.items[1]["output"]) == SEEN
             assert stage.broken() == {}
 
     within(scene)

@@ -6,7 +6,16 @@ import pytest
 
 from lockstitch.core.outcomes import NEVER_STARTED_TEXT, Outcome
 from lockstitch.emulator import call, item
-from lockstitch.runner import CallBegan, CallEnded, ItemSaid, TurnEnded, Waiting, backoff, tool
+from lockstitch.runner import (
+    CallBegan,
+    CallEnded,
+    ItemSaid,
+    NoSuchCall,
+    TurnEnded,
+    Waiting,
+    backoff,
+    tool,
+)
 from tests.runner.stage import THREAD, of, outputs_in, played, staged, text_of, within
 
 KINDS = ("responses", "chat", "messages")
@@ -152,15 +161,66 @@ def test_only_calls_with_such_arguments_ask():
     within(run)
 
 
-def test_an_approval_can_be_given_before_the_call_is_made():
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decision_about_an_unknown_call_is_an_error_that_names_it(kind):
     async def run():
         async with staged() as stage:
             bank = Bank()
             stage.emulator.say(paying(5, "call_1"))
             stage.emulator.say("Paid.")
-            runner = stage.runner(*bank.tools)
-            events = await played(runner.turn(THREAD, "Pay.", approve={"call_1": True}))
+            runner = stage.runner(*bank.tools, kind=kind)
+            with pytest.raises(NoSuchCall, match="call_1"):
+                await played(runner.turn(THREAD, "Pay.", approve={"call_1": True}))
+            assert stage.sent() == []
+            await played(runner.turn(THREAD, "Pay."))
+            before = (await stage.ledger()).history()
+            decided = {"call_1": True, "call_7": False, "call_8": True}
+            with pytest.raises(NoSuchCall, match="call_7, call_8"):
+                await played(runner.turn(THREAD, "Go on.", approve=decided))
+            assert (await stage.ledger()).history() == before
+            assert bank.paid == []
+            events = await played(runner.turn(THREAD, approve={"call_1": True}))
             assert text_of(events) == "Paid."
+            assert bank.paid == [5]
+            assert stage.broken() == {}
+
+    within(run)
+
+
+def test_a_call_that_is_brought_along_can_be_approved_in_the_same_turn():
+    async def run():
+        async with staged() as stage:
+            bank = Bank()
+            stage.emulator.say("Paid.")
+            history = [
+                {"role": "user", "content": "Pay."},
+                {
+                    "type": "function_call",
+                    "call_id": "call_1",
+                    "name": "pay",
+                    "arguments": '{"amount": 5}',
+                },
+            ]
+            turn = stage.runner(*bank.tools).turn(THREAD, history, approve={"call_1": True})
+            assert text_of(await played(turn)) == "Paid."
+            assert bank.paid == [5]
+
+    within(run)
+
+
+def test_a_decision_said_again_is_none_about_a_later_call_of_the_same_id():
+    async def run():
+        async with staged() as stage:
+            bank = Bank()
+            stage.emulator.say(paying(5, "call_0"))
+            stage.emulator.say("Paid.")
+            stage.emulator.say(paying(5000, "call_0"))
+            runner = stage.runner(*bank.tools)
+            await played(runner.turn(THREAD, "Pay."))
+            await played(runner.turn(THREAD, approve={"call_0": True}))
+            # As after a crash of the caller, who does not know that it was heard.
+            events = await played(runner.turn(THREAD, "And now?", approve={"call_0": True}))
+            assert await waiting_for(events) == ["call_0"]
             assert bank.paid == [5]
 
     within(run)
@@ -265,12 +325,12 @@ def test_a_call_that_gets_a_recorded_output_asks_nobody(monkeypatch):
 
     async def run():
         async with staged() as stage:
-            bank = Bank()
+            bank = Bank(needs_approval=lambda arguments: bool(bank.paid))  # from the second on
             stage.emulator.say(paying(5, "call_1"))
             stage.emulator.fault("cut before=end")
             stage.emulator.say(paying(5, "call_1"))
             stage.emulator.say("Paid.")
-            turn = stage.runner(*bank.tools).turn(THREAD, "Pay.", approve={"call_1": True})
+            turn = stage.runner(*bank.tools).turn(THREAD, "Pay.")
             assert text_of(await played(turn)) == "Paid."
             assert bank.paid == [5]
 

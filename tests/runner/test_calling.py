@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextvars
+import dataclasses
 import functools
 import logging
+import signal
+import sys
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,6 +23,16 @@ from lockstitch.runner.tools import Tool, tool
 from tests.runner.called import LONG_SECONDS, cancelled, context, raising, run
 
 # --- what goes wrong ---------------------------------------------------------------------------
+
+
+@contextmanager
+def handling(number, handler):
+    """Set a signal handler for a while."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 class Unspeakable(Exception):
@@ -83,11 +98,114 @@ def test_with_bad_arguments_the_tool_is_never_entered(arguments):
     assert not entered
 
 
-@pytest.mark.parametrize("leave", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_is_not_swallowed(leave):
-    for fail in raising(leave()):
-        with pytest.raises(leave):
-            run(fail)
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (SystemExit(2), "SystemExit: 2"),
+        (SystemExit(0), "SystemExit: 0"),
+        (SystemExit(), "SystemExit"),
+        (SystemExit("no such option"), "SystemExit: no such option"),
+        (
+            BaseExceptionGroup("two", [SystemExit(2), ValueError("b")]),
+            "BaseExceptionGroup: two: SystemExit: 2; ValueError: b",
+        ),
+    ],
+)
+def test_a_tool_that_exits_has_failed_and_the_program_goes_on(error, text):
+    for fail in raising(error):
+        told = []
+        result = run(fail, on_error=lambda tool, context, error, told=told: told.append(error))
+        assert result == Result(text=text, failed=True)
+        assert told == [error]
+
+
+def test_a_bad_argument_for_argparse_does_not_end_the_program(capsys):
+    def resize(options: str) -> int:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--width", type=int)
+        return parser.parse_args(options.split()).width
+
+    assert run(resize, '{"options":"--width 7"}').text == "7"
+    assert run(resize, '{"options":"--width wide"}') == Result(text="SystemExit: 2", failed=True)
+    assert "invalid int value: 'wide'" in capsys.readouterr().err
+
+
+@dataclasses.dataclass
+class Size:
+    width: int
+
+    def __post_init__(self) -> None:
+        sys.exit("too wide")
+
+
+def test_a_type_of_a_tool_that_exits_in_its_check_is_a_bad_argument():
+    def resize(size: Size) -> int:
+        return size.width
+
+    result = run(resize, '{"size":{"width":7}}')
+    assert "too wide" in result.text
+    assert result.outcome is Outcome.NEVER_STARTED
+
+
+def test_an_approval_function_that_exits_has_not_said_that_the_call_may_run():
+    @tool(needs_approval=lambda arguments: sys.exit(2))
+    def pay() -> None:
+        """Pay."""
+
+    assert pay.asks_first("{}")
+
+
+def test_control_c_in_an_async_tool_ends_the_program():
+    async def busy() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with handling(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        run(busy)
+
+
+def test_a_keyboard_interrupt_in_a_thread_is_the_tool_s_own():
+    # Signals are handled in the main thread only.
+    fail, _ = raising(KeyboardInterrupt())
+    assert run(fail) == Result(text="KeyboardInterrupt", failed=True)
+
+
+class Service:
+    """A program that ends well when it is asked to."""
+
+    def stop(self, *_):
+        sys.exit(3)
+
+    def __call__(self, *_):
+        self.stop()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda *_: sys.exit(3),
+        Service().stop,
+        Service(),
+        functools.partial(lambda why, *_: sys.exit(3), "asked to"),
+    ],
+)
+def test_a_signal_handler_that_exits_while_an_async_tool_runs_ends_the_program(handler):
+    async def busy() -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    async def busy_group() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except SystemExit as error:
+            raise BaseExceptionGroup("two", [error, ValueError("b")]) from None
+
+    with handling(signal.SIGTERM, handler):
+        with pytest.raises(SystemExit) as heard:
+            run(busy)
+        assert heard.value.code == 3
+        with pytest.raises(BaseExceptionGroup):
+            run(busy_group)
+        # Only set is not raised.
+        assert run(raising(SystemExit(4))[1]) == Result(text="SystemExit: 4", failed=True)
 
 
 class Panic(BaseException):
@@ -103,21 +221,44 @@ def test_any_other_error_is_the_result_of_the_call(error):
         assert result.outcome is Outcome.FINISHED
 
 
-def test_what_ends_the_program_is_not_swallowed_if_it_comes_late():
+def test_a_signal_that_comes_late_ends_the_program():
     @tool(timeout=0.01)
     async def stubborn() -> None:
         try:
             await asyncio.sleep(LONG_SECONDS)
         except asyncio.CancelledError:
             await asyncio.sleep(0.01)
-            raise SystemExit(3) from None
+            signal.raise_signal(signal.SIGTERM)
 
     async def main():
         assert (await call(stubborn, "", context(), grace=0)).running
         await asyncio.sleep(LONG_SECONDS)
 
-    with pytest.raises(SystemExit):
+    with handling(signal.SIGTERM, Service()), pytest.raises(SystemExit):
         asyncio.run(main())
+
+
+def test_a_tool_that_exits_late_has_failed_and_the_program_goes_on():
+    told = []
+
+    @tool(timeout=0.01)
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(LONG_SECONDS)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)
+            sys.exit(3)
+
+    async def main():
+        def tell(tool, context, error):
+            told.append(error.code)
+
+        assert (await call(stubborn, "", context(), grace=0, on_error=tell)).running
+        while not told:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(main())
+    assert told == [3]
 
 
 def test_an_external_tool_cannot_be_run():

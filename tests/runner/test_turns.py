@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 
 import pytest
 
+from lockstitch.core.errors import NotAnItem
 from lockstitch.core.outcomes import UNKNOWN_TEXT, Outcome
 from lockstitch.emulator import call, custom_call, reasoning
 from lockstitch.runner import (
@@ -588,6 +591,104 @@ def opened(monkeypatch):
 
     monkeypatch.setattr(runner_module, "open_store", open_one)
     return stores
+
+
+SEEN = {
+    "responses": [
+        {"type": "input_text", "text": "seen:"},
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+    ],
+    "chat": [{"type": "text", "text": "seen:"}],
+    "messages": [
+        {"type": "text", "text": "seen:"},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("made_for", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_made_for_one_api_does_not_break_a_thread_of_another(kind, made_for):
+    async def run():
+        def look() -> list:
+            """Look."""
+            return SEEN[made_for]
+
+        async with staged() as stage:
+            stage.emulator.say(call("look", call_id="call_1"))
+            stage.emulator.say("Seen.")
+            events = await played(stage.runner(look, kind=kind).turn(THREAD, "Look."))
+            assert text_of(events) == "Seen."
+            (ended,) = of(CallEnded, events)
+            assert json.loads(ended.output) == SEEN[made_for]
+            sent = json.dumps((stage.sent()[-1].get("input") or stage.sent()[-1]["messages"])[-1])
+            # Content stands in the request as it is; JSON in a text has its quotes escaped.
+            takes_it = (kind, made_for) == ("messages", "chat") or kind == made_for
+            assert (json.dumps(SEEN[made_for]) in sent) == takes_it
+            assert stage.broken() == {}
+
+    within(run)
+
+
+@pytest.mark.parametrize("made_for", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_from_outside_made_for_another_api_is_not_added(kind, made_for):
+    async def run():
+        look = Tool.answered_outside("look", "Look.", {"type": "object", "properties": {}})
+        async with staged() as stage:
+            stage.emulator.say(call("look", call_id="call_1"))
+            stage.emulator.say("Seen.")
+            runner = stage.runner(look, kind=kind)
+            await played(runner.turn(THREAD, "Look."))
+            if kind == made_for or (kind, made_for) == ("messages", "chat"):
+                await runner.answer(THREAD, "call_1", SEEN[made_for])
+            else:
+                with pytest.raises(NotAnItem, match=f"The {kind} API takes no"):
+                    await runner.answer(THREAD, "call_1", SEEN[made_for])
+                await runner.answer(THREAD, "call_1", "seen")
+            assert text_of(await played(runner.turn(THREAD))) == "Seen."
+            assert stage.broken() == {}
+
+    within(run)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_that_exits_ends_neither_its_turn_nor_another(kind):
+    async def run():
+        asked, may_end = asyncio.Event(), asyncio.Event()
+
+        async def resize(width: str) -> None:
+            """Resize."""
+            await asked.wait()
+            may_end.set()
+            argparse.ArgumentParser(exit_on_error=True).parse_args([width])
+
+        async def wait() -> str:
+            """Wait."""
+            asked.set()
+            await may_end.wait()
+            return "waited"
+
+        async with staged() as stage:
+            stage.emulator.say(call("resize", {"width": "--wide"}, call_id="call_1"))
+            stage.emulator.say(call("wait", call_id="call_2"))
+            stage.emulator.say("Sorry.")
+            stage.emulator.say("Done.")
+            runner = stage.runner(resize, wait, kind=kind)
+            first = asyncio.create_task(played(runner.turn("first", "Resize it.")))
+            while not stage.sent():
+                await asyncio.sleep(0.001)
+            second = asyncio.create_task(played(runner.turn("second", "Wait.")))
+            (ended,) = of(CallEnded, await first)
+            assert (ended.output, ended.outcome) == ("SystemExit: 2", Outcome.FINISHED)
+            assert ended.failed
+            (ended,) = of(CallEnded, await second)
+            assert ended.output == "waited"
+            await stage.whole("first")
+            await stage.whole("second")
+            assert stage.broken() == {}
+
+    within(run)
 
 
 def test_turns_that_begin_at_once_share_one_store(opened):

@@ -285,6 +285,6 @@ def _text(output: Any) -> str:
         return output
     if isinstance(output, list) and all(isinstance(part, dict) for part in output):
         texts = [part["text"] for part in output if isinstance(part.get("text"), str)]
-        if texts:
+        if texts and len(texts) == len(output):  # an image among them has no text
             return "\n".join(texts)
     return msgspec.json.encode(output).decode()

@@ -40,7 +40,9 @@ def said_in(output: bytes) -> str:
     wire = decoded(output)
     blocks = wire.get("content")
     if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
-        wire = blocks[0]  # a message with the output as its block
+        (block,) = blocks
+        if str(block.get("type")).endswith("tool_result"):
+            wire = block  # a message with the output as its block
     for field in ("output", "content", "result", "tools", "reason"):
         if wire.get(field) is not None:
             return _text(wire[field])

@@ -19,6 +19,7 @@ from lockstitch.core.outcomes import Outcome
 from lockstitch.runner.context import CallContext
 from lockstitch.runner.outputs import Content, Unwritable, error_text, shortened, written
 from lockstitch.runner.schemas import BadArguments, NotATool, plain_function
+from lockstitch.runner.signals import is_from_signal
 from lockstitch.runner.threads import Ended, Job, Threads
 from lockstitch.runner.tools import Arguments, Tool
 
@@ -29,9 +30,6 @@ log = logging.getLogger("lockstitch.runner")
 
 THREADS = Threads()
 """Where plain functions run, for every runner of the process."""
-
-_ENDS_THE_PROGRAM = (KeyboardInterrupt, SystemExit)
-"""Not every other error is an `Exception`: extensions in Rust raise some that are not."""
 
 _left: set[asyncio.Future[Ended]] = set()
 """What runs on with nobody waiting: the event loop itself holds a task only weakly."""
@@ -81,15 +79,17 @@ async def call(
     context: CallContext,
     *,
     grace: float,
+    dialect: str = "responses",
     threads: Threads = THREADS,
     on_error: OnError = log_error,
 ) -> Result:
-    """Run a tool once. What the tool does wrong is in the result, not raised.
+    """Run a tool once. What the tool does wrong is in the result, not raised. The API of
+    ``dialect`` is to take its output.
 
     At its time limit, or when the caller is cancelled, the tool is asked to end and gets ``grace``
     seconds for that; what it gives back within them counts. Then the caller hears `Cancelled`, if
-    it was. A cancel within the grace time ends it at once. `KeyboardInterrupt` and `SystemExit`
-    are raised as they are."""
+    it was. A cancel within the grace time ends it at once. What a signal raised while the tool ran
+    is raised as it is; a `SystemExit` of the tool itself is an error like any other."""
     if tool.function is None:
         raise NotATool(f"{tool.name} is answered from outside: it cannot be run.")
     try:
@@ -112,7 +112,7 @@ async def call(
     if not work.future.done():
         _left.add(work.future)
         work.future.add_done_callback(partial(_late, told))
-    result = _result(tool, work, watch, threads, told)
+    result = _result(tool, work, watch, threads, told, dialect=dialect)
     if watch.cancelled:
         raise Cancelled(result)
     return result
@@ -148,9 +148,10 @@ class _InLoop:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            # Also what ends the program: raised by a task of its own, it would tear the loop down
-            # around a caller who has not heard of it yet.
-            return Ended(error=error)
+            # Not every error is an `Exception`: `sys.exit` and extensions in Rust raise others. And
+            # what ends the program, raised by a task of its own, would tear the loop down around a
+            # caller who has not heard of it yet.
+            return Ended(error=error, interrupted=is_from_signal(error))
 
     def stop(self) -> None:
         self._context.cancel()
@@ -215,17 +216,23 @@ class _Watch:
 
 
 def _ended(work: _Work) -> Ended | None:
-    """How it ended. What must not be swallowed is raised: somebody wants the program to end."""
+    """How it ended. What a signal raised is raised again: somebody wants the program to end."""
     if not work.future.done() or work.future.cancelled():
         return None
     ended = work.future.result()
-    if isinstance(ended.error, _ENDS_THE_PROGRAM):
+    if ended.error is not None and ended.interrupted:
         raise ended.error
     return ended
 
 
 def _result(
-    tool: Tool, work: _Work, watch: _Watch, threads: Threads, told: Callable[[BaseException], None]
+    tool: Tool,
+    work: _Work,
+    watch: _Watch,
+    threads: Threads,
+    told: Callable[[BaseException], None],
+    *,
+    dialect: str,
 ) -> Result:
     ended = _ended(work)
     if ended is None or isinstance(ended.error, asyncio.CancelledError):
@@ -234,7 +241,7 @@ def _result(
         told(ended.error)
         return Result(text=error_text(ended.error), failed=True)
     try:
-        text, content = written(ended.value)
+        text, content = written(ended.value, dialect)
     except Unwritable as found:
         said = f"It ran to its end, but its output cannot be shown: it returned {found}."
         return Result(text=shortened(said), failed=True)
@@ -270,5 +277,5 @@ def _late(told: Callable[[BaseException], None], future: asyncio.Future[Ended]) 
     ended = None if future.cancelled() else future.result()
     if ended is not None and ended.error is not None:
         told(ended.error)
-        if isinstance(ended.error, _ENDS_THE_PROGRAM):
+        if ended.interrupted:
             raise ended.error

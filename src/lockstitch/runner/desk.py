@@ -87,6 +87,10 @@ class Desk:
             self._running.pop(place, None)
         self._changed.set()
 
+    def approve(self, decisions: Mapping[str, bool]) -> None:
+        """Say of calls that ask first whether they may run."""
+        self._approved.update(decisions)
+
     def held(self, calls: Sequence[Call]) -> tuple[list[PendingCall], list[PendingCall]]:
         """Of these calls: those that wait for an approval, and those that wait for an output."""
         approval = [self._pending(call) for call in calls if self._why_not(call) == "approval"]
@@ -234,7 +238,13 @@ class Desk:
         )
         cancelled = False
         try:
-            result = await call_tool(tool, asked.arguments, context, grace=self._grace)
+            result = await call_tool(
+                tool,
+                asked.arguments,
+                context,
+                grace=self._grace,
+                dialect=self._journal.ledger.dialect.name,
+            )
         except Cancelled as stopped:
             cancelled, result = True, stopped.result
         call = self._call(place)

@@ -68,6 +68,26 @@ def added(ledger: Ledger, given: Sequence[Wire | str]) -> list[ItemAdded]:
     return facts
 
 
+def in_force(
+    ledger: Ledger, approved: Mapping[str, bool], facts: Iterable[ItemAdded]
+) -> dict[str, bool]:
+    """Of these decisions: those about calls that wait, in the thread or among what is added. Raises
+    `NoSuchCall` for an id that no call has.
+
+    A call that was answered since is left out, so that a decision can be said again after a crash,
+    and is none about a later call with the same id."""
+    parts = [part for fact in facts for part in ledger.reading.read(fact.item)]
+    waiting = {part.key for part in parts if part.part is Part.CALL}
+    waiting.update(call.item.key for call in ledger.unsettled())
+    unknown = [key for key in approved if key not in waiting and not ledger.calls_with_key(key)]
+    if unknown:
+        raise NoSuchCall(
+            f"approve names calls that are not in the thread: {', '.join(unknown)}. Nothing was "
+            "added, and nothing was run."
+        )
+    return {key: decided for key, decided in approved.items() if key in waiting}
+
+
 def _waits_for(ledger: Ledger, call: Call, output: Item) -> bool:
     link = ledger.links[call.link]
     abandoned = isinstance(link, Exchange) and link.abandoned

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from lockstitch.core.errors import UnknownMode
+from lockstitch.core.errors import NotAnItem, UnknownMode
 from lockstitch.core.facts import Mode
 from lockstitch.ledgers.ledger import mode_named
 from lockstitch.ledgers.making import call_settled
@@ -22,6 +22,7 @@ from lockstitch.runner.errors import CannotContinue, NoSuchCall
 from lockstitch.runner.events import Event
 from lockstitch.runner.given import Wire, decisions, items_of
 from lockstitch.runner.limits import GRACE_SECONDS, MOST_TOOLS_AT_ONCE, Budget
+from lockstitch.runner.outputs import foreign_type
 from lockstitch.runner.shapes import leading_items, request_settings
 from lockstitch.runner.tools import Tool, by_name
 from lockstitch.runner.turn import InputFilter, Setting, Turn
@@ -110,8 +111,9 @@ class Runner:
         """Go on with a thread, with a message or without one, until the model has said its last
         word or a call must wait for somebody.
 
-        ``approve`` says of calls that asked first whether they may run, by their ids. Leaving the
-        loop early stops the turn: tools get their grace time, and everything is on disk."""
+        ``approve`` says of calls that asked first whether they may run, by their ids; an id that no
+        call of the thread has raises `NoSuchCall`. Leaving the loop early stops the turn: tools get
+        their grace time, and everything is on disk."""
         known: list[weakref.ref[AsyncGenerator[Event, None]]] = []
         given, decided = items_of(message), decisions(approve or {})
         events = self._events(thread, given, decided, lambda: known[0]() is None)
@@ -131,13 +133,13 @@ class Runner:
             journal,
             self.tools,
             tell=told.put_nowait,
-            approved=approved,
+            approved={},
             on_unknown=self._on_unknown,
             grace=self._grace,
             most=self._at_once,
         )
         turn = Turn(self._setting, journal, desk, tell=told.put_nowait)
-        running = asyncio.create_task(turn.run(given))
+        running = asyncio.create_task(turn.run(given, approved))
         running.add_done_callback(lambda done: told.put_nowait(None))
         under_way = _UnderWay(running, journal, is_left)
         self._under_way.add(under_way)
@@ -158,7 +160,14 @@ class Runner:
         failed: bool = False,
     ) -> None:
         """Give the output of a call that is answered from outside. It is on disk on return; the
-        next turn takes it up."""
+        next turn takes it up. Raises `NotAnItem` for content parts of another API."""
+        parts = output if isinstance(output, list | tuple) else ()
+        foreign = foreign_type(parts, self._upstream.dialect)
+        if foreign is not None:
+            raise NotAnItem(
+                f"The {self._upstream.dialect} API takes no {foreign} in an output. Nothing was "
+                "added. Give a text, or content parts of this API."
+            )
         async with await self._journal(thread) as journal:
             waiting = [c for c in journal.ledger.unsettled() if c.item.key == call_id]
             if not waiting:

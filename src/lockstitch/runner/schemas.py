@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from lockstitch.core.errors import LockstitchError
 from lockstitch.runner.context import CallContext
+from lockstitch.runner.signals import is_from_signal
 from lockstitch.runner.strictness import Schema, subschemas
 
 
@@ -64,7 +65,9 @@ class Signature(Struct, frozen=True, kw_only=True, eq=False):
                 given = msgspec.convert(dict(arguments), wanted)
         except RecursionError:
             raise self._bad("they are nested too deeply") from None
-        except Exception as error:  # also what the caller's own types raise in their checks
+        except (Exception, SystemExit) as error:  # also what checks of the caller's types raise
+            if is_from_signal(error):
+                raise
             raise self._bad(_said(error)) from None
         if self.reader is None:
             return dict(given)
@@ -81,7 +84,7 @@ class Signature(Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, msgspec.ValidationError):
         return text

@@ -26,6 +26,8 @@ class Ended(Struct, frozen=True):
 
     value: Any = None
     error: BaseException | None = None
+    interrupted: bool = False
+    """A signal raised the error, and not the function: the program is to end."""
 
 
 class Job:

@@ -26,6 +26,7 @@ from lockstitch.runner.schemas import (
     signature_of,
     text_parameter,
 )
+from lockstitch.runner.signals import is_from_signal
 from lockstitch.runner.strictness import Schema, strict_schema, why_not_strict
 
 __all__ = ["Arguments", "CallContext", "Kind", "NeedsApproval", "Tool", "by_name", "tool"]
@@ -132,7 +133,9 @@ class Tool(Struct, frozen=True, kw_only=True, eq=False):
             return False  # it will not run, and nobody is to be asked about it
         try:
             return bool(self.needs_approval(values))
-        except Exception:
+        except (Exception, SystemExit) as error:
+            if is_from_signal(error):
+                raise
             return True  # nobody has said that it may run
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

@@ -32,7 +32,7 @@ from lockstitch.runner.backoff import delay
 from lockstitch.runner.desk import Desk
 from lockstitch.runner.errors import CannotContinue, OutOfBudget, ProviderRefused
 from lockstitch.runner.events import Event, Retrying, TurnEnded, Waiting
-from lockstitch.runner.given import Wire, added
+from lockstitch.runner.given import Wire, added, in_force
 from lockstitch.runner.limits import Budget
 from lockstitch.store.journal import Journal
 from lockstitch.upstream.contract import Ended, Fate, Request, Upstream, UpstreamFailure
@@ -77,13 +77,17 @@ class Turn:
         self._failures = 0
         self._last: Ended | None = None
 
-    async def run(self, given: Sequence[Wire | str]) -> None:
+    async def run(
+        self, given: Sequence[Wire | str], approved: Mapping[str, bool] | None = None
+    ) -> None:
         """Everything until the model has said its last word, or somebody else must act first."""
         try:
             async with asyncio.timeout(self._setting.budget.seconds) as budget:
                 await self._resume()
-                if given:
-                    await self._journal.append(*added(self._journal.ledger, given))
+                facts = added(self._journal.ledger, given)
+                self._desk.approve(in_force(self._journal.ledger, approved or {}, facts))
+                if facts:
+                    await self._journal.append(*facts)
                 while await self._step():
                     pass
         except TimeoutError:

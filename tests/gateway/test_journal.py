@@ -11,7 +11,7 @@ from lockstitch.core.records import Name, Naming
 from lockstitch.gateway.keeping.chains import Chain, ChainUnknown
 from lockstitch.gateway.keeping.conversations import Conversations
 from lockstitch.gateway.keeping.exchanges import begun, ended
-from lockstitch.gateway.keeping.journal import Exchanges, name_of
+from lockstitch.gateway.keeping.journal import MOST_PLACES, Exchanges, name_of
 from lockstitch.gateway.keeping.notes import AnsweredNote, AskedNote
 from lockstitch.store.errors import StoreError
 from tests.gateway.building import (
@@ -27,14 +27,23 @@ from tests.gateway.building import (
 
 
 async def keep(
-    exchanges, id, items=(), said=(), *, tenant="t", base=None, ending="completed", upstream="up"
+    exchanges,
+    id,
+    items=(),
+    said=(),
+    *,
+    tenant="t",
+    ending="completed",
+    upstream="up",
+    began_as=None,
+    **note,
 ):
     """Write one exchange as a recorder does."""
-    beginning = begun(AskedNote(upstream=upstream, base=base), [encoded(i) for i in items], id)
+    beginning = begun(AskedNote(upstream=upstream, **note), [encoded(i) for i in items], id)
     facts = list(beginning.facts)
     facts += [ItemCompleted(request=beginning.request, item=encoded(item)) for item in said]
     if ending:
-        facts += ended(beginning.request, Ending(ending), AnsweredNote())
+        facts += ended(beginning.request, Ending(ending), AnsweredNote(began_as=began_as))
     await exchanges.begun(tenant, id, facts, last=True)
 
 
@@ -163,16 +172,43 @@ def test_what_was_deleted_under_its_own_id_is_gone_under_the_one_that_was_shown(
     exchanges_do(work)
 
 
-def test_an_output_is_found_by_the_very_call_it_answers():
+def texts(found):
+    return [json.loads(item)["output"] for item in found]
+
+
+def test_an_output_is_found_behind_the_response_that_made_the_call():
     async def work(exchanges, store):
         await keep(exchanges, "resp_1", [user()], [call("c", name="weather")])
         await keep(exchanges, "resp_2", [output("c", "rain")], [message()], base="resp_1")
         anchor = await exchanges.exchange("t", "resp_1")
-        found = await exchanges.outputs("t", {"c": call("c", name="weather")}, anchor)
-        assert [json.loads(item) for item in found.values()] == [output("c", "rain")]
-        assert await exchanges.outputs("t", {"c": call("c", name="stocks")}, anchor) == {}
-        assert await exchanges.outputs("other", {"c": call("c", name="weather")}, anchor) == {}
-        assert await exchanges.outputs("t", {"d": call("d")}, anchor) == {}
+        assert texts(await exchanges.outputs_behind("t", anchor, ["c"])) == ["rain"]
+        assert await exchanges.outputs_behind("other", anchor, ["c"]) == []
+        assert await exchanges.outputs_behind("t", anchor, ["d"]) == []
+
+    exchanges_do(work)
+
+
+def test_an_output_is_found_by_everything_up_to_the_call_that_it_answers():
+    async def work(exchanges, store):
+        made = call("c", None, name="weather")
+        await keep(exchanges, "resp_0", [user("a")], [message("b")])
+        await keep(exchanges, "resp_1", [user()], [call("c", name="weather")], base="resp_0")
+        await keep(exchanges, "resp_2", [output("c", "rain")], [message()], base="resp_1")
+        proven = [user("a"), message("b", None), user(), made]
+        assert texts(await exchanges.outputs_within("t", [*proven, user("b")], ["c"])) == ["rain"]
+        assert await exchanges.outputs_within("other", proven, ["c"]) == []
+        for other in (
+            [],
+            [made],
+            proven[1:],
+            proven[2:],
+            [user("x"), *proven],
+            [user("x"), *proven[1:]],
+            [*proven[:3], user("x"), made],
+            [*proven[:3], call("c", None, name="stocks")],
+            [*proven[:3], call("c", "fc_other", name="weather")],
+        ):
+            assert await exchanges.outputs_within("t", other, ["c"]) == [], other
 
     exchanges_do(work)
 
@@ -181,20 +217,126 @@ def test_an_output_of_another_chain_is_no_evidence_however_alike_the_calls_are()
     async def work(exchanges, store):
         for chain in ("a", "b"):
             await keep(exchanges, f"{chain}_1", [user(chain)], [call("pay:0")])
-            await keep(exchanges, f"{chain}_2", [user("so?")], [message()], base=f"{chain}_1")
-        await keep(exchanges, "a_3", [output("pay:0", "a paid")], [message()], base="a_1")
-        sought = {"pay:0": call("pay:0")}
-        for anchor, expected in (
-            ("a_1", ["a paid"]),
-            ("a_2", ["a paid"]),
-            ("b_1", []),
-            ("b_2", []),
-        ):
-            found = await exchanges.outputs("t", sought, await exchanges.exchange("t", anchor))
-            assert [json.loads(item)["output"] for item in found.values()] == expected, anchor
-        await keep(exchanges, "b_3", [output("pay:0", "b paid")], [message()], base="b_1")
-        found = await exchanges.outputs("t", sought, await exchanges.exchange("t", "b_2"))
-        assert [json.loads(item)["output"] for item in found.values()] == ["b paid"]
+        await keep(exchanges, "a_2", [output("pay:0", "a paid")], [message()], base="a_1")
+        for chain, expected in (("a", ["a paid"]), ("b", [])):
+            anchor = await exchanges.exchange("t", f"{chain}_1")
+            assert texts(await exchanges.outputs_behind("t", anchor, ["pay:0"])) == expected
+            history = [user(chain), call("pay:0"), user("so?")]
+            assert texts(await exchanges.outputs_within("t", history, ["pay:0"])) == expected
+
+    exchanges_do(work)
+
+
+def test_an_output_of_an_earlier_call_with_the_same_id_is_no_evidence():
+    async def work(exchanges, store):
+        await keep(exchanges, "resp_1", [user()], [call("pay:0")])
+        await keep(exchanges, "resp_2", [output("pay:0", "one")], [call("pay:0")], base="resp_1")
+        anchor = await exchanges.exchange("t", "resp_2")
+        assert await exchanges.outputs_behind("t", anchor, ["pay:0"]) == []
+        await keep(exchanges, "resp_3", [output("pay:0", "two")], [message()], base="resp_2")
+        assert texts(await exchanges.outputs_behind("t", anchor, ["pay:0"])) == ["two"]
+
+    exchanges_do(work)
+
+
+@pytest.mark.parametrize("before", [None, "resp_strange"])
+def test_two_chains_that_nobody_can_tell_apart_prove_nothing(before):
+    """The second one may have begun with the same words, or with others that nobody has."""
+
+    async def work(exchanges, store):
+        history = [user(), call("pay:0"), user("so?")]
+        await keep(exchanges, "a_1", [user()], [call("pay:0")])
+        # The gateway found the base of this one: the client sent its history in full.
+        await keep(exchanges, "a_2", [output("pay:0", "a paid")], [message()], base="a_1")
+        anchor = await exchanges.exchange("t", "a_1")
+        assert texts(await exchanges.outputs_within("t", history, ["pay:0"])) == ["a paid"]
+        assert texts(await exchanges.outputs_behind("t", anchor, ["pay:0"])) == ["a paid"]
+        await keep(exchanges, "b_1", [user()], [call("pay:0")], base=before)
+        assert await exchanges.outputs_within("t", history, ["pay:0"]) == []
+        assert await exchanges.outputs_behind("t", anchor, ["pay:0"]) == []
+        await keep(
+            exchanges, "a_3", [output("pay:0", "truth")], [message()], base="a_1", anchored=True
+        )
+        assert await exchanges.outputs_within("t", history, ["pay:0"]) == []
+        assert texts(await exchanges.outputs_behind("t", anchor, ["pay:0"])) == ["truth"]
+
+    exchanges_do(work)
+
+
+def test_the_item_id_of_a_call_tells_two_equal_chains_apart():
+    async def work(exchanges, store):
+        for chain in ("a", "b"):
+            await keep(exchanges, f"{chain}_1", [user()], [call("pay:0", f"fc_{chain}")])
+            sent = [output("pay:0", f"{chain} paid")]
+            await keep(exchanges, f"{chain}_2", sent, [message()], base=f"{chain}_1", anchored=True)
+        for item_id, expected in (("fc_a", ["a paid"]), ("fc_b", ["b paid"]), (None, [])):
+            history = [user(), call("pay:0", item_id), user("so?")]
+            assert texts(await exchanges.outputs_within("t", history, ["pay:0"])) == expected
+
+    exchanges_do(work)
+
+
+def test_what_continued_an_older_response_of_the_same_id_is_no_evidence():
+    """A server that counts its responses gives its ids again when it was started anew."""
+
+    async def work(exchanges, store):
+        await keep(exchanges, "resp_1", [user()], [call("c")], created=1.0)
+        await keep(exchanges, "old", [output("c", "old")], [message()], base="resp_1", created=2.0)
+        await keep(exchanges, "resp_1", [user("new")], [call("c")], created=3.0)
+        anchor = await exchanges.exchange("t", "resp_1")
+        assert await exchanges.outputs_behind("t", anchor, ["c"]) == []
+        await keep(exchanges, "new", [output("c", "new")], [message()], base="resp_1", created=4.0)
+        assert texts(await exchanges.outputs_behind("t", anchor, ["c"])) == ["new"]
+
+    exchanges_do(work)
+
+
+def test_outputs_are_found_behind_each_id_that_a_response_was_shown_under():
+    async def work(exchanges, store):
+        await keep(exchanges, "real", [user()], [call("c")], began_as="shown")
+        await tried_again(exchanges, "t", "shown", "real")
+        await keep(exchanges, "resp_2", [output("c", "one")], [message()], base="shown", created=1)
+        await keep(exchanges, "resp_3", [output("c", "two")], [message()], base="real", created=2)
+        anchor = await exchanges.exchange("t", "shown")
+        assert texts(await exchanges.outputs_behind("t", anchor, ["c"])) == ["two", "one"]
+
+    exchanges_do(work)
+
+
+def test_an_output_behind_another_call_with_the_same_id_belongs_to_that_call():
+    async def work(exchanges, store):
+        await keep(exchanges, "resp_1", [user()], [call("c")])
+        items = [user("x"), call("c"), output("c", "of the second")]
+        await keep(exchanges, "resp_2", items, [message()], base="resp_1", anchored=True)
+        anchor = await exchanges.exchange("t", "resp_1")
+        assert await exchanges.outputs_behind("t", anchor, ["c"]) == []
+
+    exchanges_do(work)
+
+
+def test_a_call_id_that_another_tenant_uses_everywhere_is_found_all_the_same():
+    async def work(exchanges, store):
+        await keep(exchanges, "resp_1", [user()], [call("c")])
+        await keep(exchanges, "resp_2", [output("c", "rain")], [message()], base="resp_1")
+        for n in range(MOST_PLACES + 5):
+            items = [user(), call("c"), output("c", f"{n}")]
+            await keep(exchanges, f"flood_{n}", items, [], tenant="loud", base="resp_1")
+        anchor = await exchanges.exchange("t", "resp_1")
+        assert texts(await exchanges.outputs_behind("t", anchor, ["c"])) == ["rain"]
+        history = [user(), call("c"), user("b")]
+        assert texts(await exchanges.outputs_within("t", history, ["c"])) == ["rain"]
+
+    exchanges_do(work)
+
+
+def test_a_call_id_that_is_in_too_many_places_proves_nothing_without_an_anchor():
+    async def work(exchanges, store):
+        await keep(exchanges, "resp_1", [user()], [call("c")])
+        await keep(exchanges, "resp_2", [output("c", "rain")], [message()], base="resp_1")
+        for n in range(MOST_PLACES):
+            await keep(exchanges, f"other_{n}", [user(f"{n}")], [call("c")])
+        history = [user(), call("c"), user("b")]
+        assert await exchanges.outputs_within("t", history, ["c"]) == []
 
     exchanges_do(work)
 
@@ -221,7 +363,8 @@ def test_no_name_of_a_tenant_is_the_beginning_of_anothers(pair):
             assert await exchanges.exchange(one, name) is None, name
         assert await exchanges.item(one, "msg_s") is None
         anchor = await exchanges.exchange(other, "c")
-        assert await exchanges.outputs(one, {"k": call("k")}, anchor) == {}
+        assert await exchanges.outputs_behind(one, anchor, ["k"]) == []
+        assert await exchanges.outputs_within(one, [user(), call("k")], ["k"]) == []
         assert await exchanges.is_anothers(one, Name(Naming.ITEM, "msg_s"))
 
     exchanges_do(work)

@@ -120,7 +120,7 @@ def test_only_so_many_are_remembered():
     prefixes = Prefixes(most=3)
     for n in range(10):
         prefixes.remember("t", f"resp_{n}", bytes([n]))
-    assert len(prefixes._responses) == len(prefixes._states) == 3
+    assert len(prefixes._of("t").responses) == len(prefixes._of("t").states) == 3
     assert prefixes.state("t", "resp_9") == bytes([9])
     assert prefixes.state("t", "resp_0") is None
 
@@ -133,3 +133,13 @@ def test_what_is_used_is_not_what_is_forgotten_first():
     for n in range(2, 8):
         assert prefixes.find("t", [user("a"), user("b")])[0] == "resp_1"
         prefixes.remember("t", f"resp_{n}", bytes([n]))
+
+
+def test_what_one_tenant_does_pushes_nothing_of_anothers_out():
+    prefixes = Prefixes(most=3)
+    _, _, state = prefixes.find("quiet", [user("a")])
+    prefixes.remember("quiet", "resp_1", state)
+    for n in range(10):
+        prefixes.remember("loud", f"resp_{n}", bytes([n]))
+    assert prefixes.find("quiet", [user("a"), user("b")])[:2] == ("resp_1", 1)
+    assert prefixes.state("quiet", "resp_1") == state

@@ -1,23 +1,26 @@
 """The gateway's journal: exchanges kept in a store, each under its tenant and its response's id.
 
 Whoever answers a request writes its exchange, and nobody else does. Reading is for everyone with
-the same store: what one process heard, another can go on from."""
+the same store: what one process heard, another can go on from. An output that was sent for a call
+on another branch is found only behind the response that is proven to have made the call."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lockstitch.core import records
 from lockstitch.core.facts import AnyFact, ItemAdded, ItemCompleted
 from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
+from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.likeness import likeness
 from lockstitch.dialects.reading import READINGS, decoded
@@ -38,8 +41,9 @@ LONGEST_CHAIN_EXCHANGES: Final = 20_000
 REMEMBERED_BYTES: Final = 8 * 1024 * 1024
 """Of exchanges that were read lately, and stay in memory."""
 
-MOST_PLACES: Final = 50
-"""Where one call id is looked for. Ids that are in more places are counted, not made up."""
+MOST_PLACES: Final = 100
+"""Of one tenant, where one call id is looked for. An id that is in more places is counted, not made
+up, and proves nothing. Also how many continuations of one response are read."""
 
 REMEMBERED_SECONDS: Final = 10.0
 """How long what another process deleted may still be gone on from here."""
@@ -127,59 +131,120 @@ class Exchanges:
             wanted = one.asked.base
         return path[::-1]
 
-    async def outputs(
-        self, tenant: str, calls: Mapping[str, Wire], anchor: Kept
-    ) -> dict[str, bytes]:
-        """For each of these calls: the output that was last sent for it on another branch of the
-        chain that ends in ``anchor``.
-
-        Call ids are no proof: some servers count their calls, so two chains can have the same id,
-        name and arguments. An output counts only if it was sent in answer to a response of this
-        very chain, and that response made the call."""
-        chain = await self._chain(tenant, anchor)
-        found: dict[str, bytes] = {}
-        for key, call in calls.items():
-            wanted = likeness(call)
-            made_by = {
-                one.id
-                for one in chain
-                if any(
-                    _is_call(item, key) and likeness(decoded(item)) == wanted for item in one.said
-                )
-            }
-            if not made_by:
-                continue
-            places = await self.store.find(Name(Naming.CALL, key))
-            for place in places[:MOST_PLACES]:
-                if not place.conversation.startswith(_prefix(tenant)):
+    async def outputs_behind(self, tenant: str, anchor: Kept, keys: Collection[str]) -> list[bytes]:
+        """The outputs that were sent on other branches for the calls with these keys, which the
+        client's anchor made and which are open there; the newest first."""
+        found: list[bytes] = []
+        for key in keys:
+            sole: bool | None = None
+            for child in await self._children(tenant, anchor) if _makes(anchor, key) else ():
+                output = _first_output(child, key)
+                if output is None:
                     continue
-                response = unquote(place.conversation.rpartition("/")[2])
-                one = await self.exchange(tenant, response)
-                base = await self._base_id(tenant, one) if one is not None else None
-                if one is None or base not in made_by:
-                    continue
-                output = next((item for item in reversed(one.items) if _is_output(item, key)), None)
-                if output is not None:
-                    found[key] = output
-                    break
+                if not child.asked.anchored:
+                    # The gateway found its base, and took the newest response with that context.
+                    if sole is None:
+                        sole = await self._is_sole(tenant, anchor, key)
+                    if not sole:
+                        continue
+                found.append(output)
         return found
 
-    async def _chain(self, tenant: str, anchor: Kept) -> list[Kept]:
-        """The exchanges up to this one, as far as the journal has them."""
-        chain = [anchor]
-        while len(chain) < LONGEST_CHAIN_EXCHANGES and chain[-1].asked.base is not None:
-            before = await self.exchange(tenant, chain[-1].asked.base)
-            if before is None:
-                break
-            chain.append(before)
-        return chain
+    async def outputs_within(
+        self, tenant: str, items: Sequence[Wire], keys: Collection[str]
+    ) -> list[bytes]:
+        """The outputs that were sent on other branches for the calls with these keys, in a history
+        that was sent in full; the newest first.
 
-    async def _base_id(self, tenant: str, one: Kept) -> str | None:
-        """The id under which the response is stored that an exchange continued."""
-        if one.asked.base is None:
-            return None
-        base = await self.exchange(tenant, one.asked.base)
-        return base.id if base is not None else None
+        Call ids are no proof: some servers count their calls, so unrelated chains can have the same
+        id, name and arguments. What proves that a stored response made the call is everything up to
+        the call, if it is the context of that response and of no other."""
+        found: list[bytes] = []
+        for key in keys:
+            at = next((n for n, item in enumerate(items) if _calls(item, key)), None)
+            if at is None:
+                continue
+            makers = await self._makers(tenant, key, _context(items[: at + 1]))
+            item_id = items[at].get("id")
+            mine = [one for one in makers if not _contradicts(one, key, item_id)]
+            if len(mine) != 1 or not mine[0].proven:
+                continue
+            for child in await self._children(tenant, mine[0].kept):
+                output = _first_output(child, key)
+                if output is not None and (child.asked.anchored or len(makers) == 1):
+                    found.append(output)
+        return found
+
+    async def _children(self, tenant: str, one: Kept) -> list[Kept]:
+        """The exchanges that continue this response, the newest first."""
+        children: dict[str, Kept] = {}
+        for base in await self.ids(tenant, one.id):
+            places = await self._places(tenant, Name(Naming.RESPONSE, base))
+            for place in places[:MOST_PLACES]:
+                child = await self.exchange(tenant, unquote(place.rpartition("/")[2]))
+                # A server may give an id again: what continued the older response is older, too.
+                if (
+                    child is not None
+                    and child.asked.base == base
+                    and child.asked.created >= one.asked.created
+                ):
+                    children.setdefault(child.id, child)
+        return sorted(children.values(), key=lambda child: -child.asked.created)
+
+    async def _is_sole(self, tenant: str, one: Kept, key: str) -> bool:
+        """Is this the only response which made that call in its context?"""
+        try:
+            path = await self.path(tenant, one.id)
+        except ChainUnknown:
+            return False
+        items = [item for each in path[:-1] for item in (*each.items, *each.said)]
+        items += [*one.items, *_to_call(one, key)]
+        makers = await self._makers(tenant, key, _context(map(decoded, items)))
+        return len(makers) == 1 and makers[0].proven
+
+    async def _makers(self, tenant: str, key: str, context: Sequence[bytes]) -> list[_Maker]:
+        """The responses that made a call with this key at the end of this context, or that may
+        have. None at all if there are too many to read."""
+        places = await self._places(tenant, Name(Naming.CALL, key))
+        if len(places) > MOST_PLACES:
+            return []
+        makers: dict[str, _Maker] = {}
+        for place in places:
+            one = await self.exchange(tenant, unquote(place.rpartition("/")[2]))
+            if one is None or one.id in makers or not _makes(one, key):
+                continue
+            proven = await self._has_context(tenant, one, key, context)
+            if proven is not False:
+                makers[one.id] = _Maker(one, proven is True)
+        return list(makers.values())
+
+    async def _has_context(
+        self, tenant: str, one: Kept, key: str, context: Sequence[bytes]
+    ) -> bool | None:
+        """Did this response make its call at the end of this context? None if not all of what
+        comes before it is known."""
+        left = len(context)
+        now, said = one, _to_call(one, key)
+        for _ in range(LONGEST_CHAIN_EXCHANGES):
+            own = _context(map(decoded, (*now.items, *said)))
+            if list(context[max(left - len(own), 0) : left]) != own:
+                return False
+            left -= len(own)
+            if now.asked.conversation is not None:
+                return None
+            if now.asked.base is None:
+                return left == 0
+            before = await self.exchange(tenant, now.asked.base)
+            if before is None:
+                return None
+            now, said = before, before.said
+        return None
+
+    async def _places(self, tenant: str, name: Name) -> list[str]:
+        """The stored conversations of this tenant in which a name stands, each once."""
+        found = await self.store.find(name)
+        mine = [one.conversation for one in found if one.conversation.startswith(_prefix(tenant))]
+        return list(dict.fromkeys(mine))
 
     async def is_anothers(self, tenant: str, name: Name) -> bool:
         """Does another tenant have this, and not this one? An item is whose upstream said it, where
@@ -269,17 +334,51 @@ def _size(one: Kept) -> int:
     return 1_000 + sum(map(len, one.items)) + sum(map(len, one.said)) + len(one.answered.response)
 
 
-def _is_output(item: bytes, key: str) -> bool:
-    return any(part.part is Part.OUTPUT and part.key == key for part in _parts(item))
+class _Maker(Struct, frozen=True):
+    """A response that made a call."""
+
+    kept: Kept
+    proven: bool
+    """All of its context is known, and is the one that was asked about."""
 
 
-def _made(one: Kept, key: str, wanted: bytes) -> bool:
-    """Did this response make this very call?"""
-    return any(_is_call(item, key) and likeness(decoded(item)) == wanted for item in one.said)
+def _makes(one: Kept, key: str) -> bool:
+    return any(_is_call(item, key) for item in one.said)
+
+
+def _to_call(one: Kept, key: str) -> list[bytes]:
+    """What a response said up to the first call with this key, and that call."""
+    at = next(n for n, item in enumerate(one.said) if _is_call(item, key))
+    return one.said[: at + 1]
+
+
+def _context(items: Iterable[Wire]) -> list[bytes]:
+    """The likeness of each item. Reasoning is passed over: clients drop it."""
+    return [likeness(item) for item in items if item.get("type") != "reasoning"]
+
+
+def _contradicts(maker: _Maker, key: str, item_id: object) -> bool:
+    """Has the client's call another item id than this response gave its own?"""
+    own = decoded(_to_call(maker.kept, key)[-1]).get("id")
+    return bool(item_id and own) and item_id != own
+
+
+def _first_output(one: Kept, key: str) -> bytes | None:
+    """The output with which a request answers the call with this key that its base made."""
+    for item in one.items:
+        for part in _parts(item):
+            if part.key == key and part.part in (Part.CALL, Part.OUTPUT):
+                # Behind another call with that key an output belongs to that one.
+                return item if part.part is Part.OUTPUT else None
+    return None
 
 
 def _is_call(item: bytes, key: str) -> bool:
     return any(part.part is Part.CALL and part.key == key for part in _parts(item))
+
+
+def _calls(item: Wire, key: str) -> bool:
+    return any(part.part is Part.CALL and part.key == key for part in _RESPONSES.read(item))
 
 
 def _is_reference(item: bytes) -> bool:
@@ -287,3 +386,4 @@ def _is_reference(item: bytes) -> bool:
 
 
 _parts = READINGS["responses"].read
+_RESPONSES = by_name("responses")

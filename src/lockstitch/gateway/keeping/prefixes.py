@@ -14,7 +14,7 @@ from typing import Any
 from lockstitch.dialects.likeness import likeness
 
 RESPONSES_REMEMBERED = 10_000
-"""About 2 MB."""
+"""Of each tenant: about 2 MB."""
 
 
 class Running:
@@ -41,46 +41,63 @@ class Running:
 
 
 class Prefixes:
-    """The contexts that responses left, by tenant."""
+    """The contexts that responses left, by tenant. What one tenant does pushes nothing of another
+    tenant's out."""
 
     def __init__(self, most: int = RESPONSES_REMEMBERED) -> None:
         self._most = most
-        self._responses: OrderedDict[tuple[str, bytes], str] = OrderedDict()
-        self._states: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._tenants: dict[str, _OfTenant] = {}
 
     def find(
         self, tenant: str, items: Sequence[Mapping[str, Any]]
     ) -> tuple[str | None, int, bytes]:
         """The response that a history goes on from, how many of its items are before that, and
         the digest of all."""
+        responses = self._of(tenant).responses
         running = Running()
         base, at = None, 0
         for n, item in enumerate(items, 1):
             state = running.add(item)
             # Reasoning behind a response has the same digest, and belongs to it.
-            known = self._responses.get((tenant, state))
+            known = responses.get(state)
             if known is not None:
                 base, at = known, n
-                self._responses.move_to_end((tenant, state))
+                responses.move_to_end(state)
         return base, at, running.state
 
     def state(self, tenant: str, response: str) -> bytes | None:
         """The digest of everything up to the end of a response."""
-        state = self._states.get((tenant, response))
+        states = self._of(tenant).states
+        state = states.get(response)
         if state is not None:
-            self._states.move_to_end((tenant, response))
+            states.move_to_end(response)
         return state
 
     def forget(self, tenant: str, response: str) -> None:
         """It was deleted: nothing is kept behind it any more."""
-        state = self._states.pop((tenant, response), None)
-        if state is not None and self._responses.get((tenant, state)) == response:
-            del self._responses[tenant, state]
+        mine = self._of(tenant)
+        state = mine.states.pop(response, None)
+        if state is not None and mine.responses.get(state) == response:
+            del mine.responses[state]
 
     def remember(self, tenant: str, response: str, state: bytes) -> None:
-        self._responses[tenant, state] = response
-        self._states[tenant, response] = state
-        while len(self._responses) > self._most:
-            self._responses.popitem(last=False)
-        while len(self._states) > self._most:
-            self._states.popitem(last=False)
+        mine = self._of(tenant)
+        mine.responses[state] = response
+        mine.states[response] = state
+        while len(mine.responses) > self._most:
+            mine.responses.popitem(last=False)
+        while len(mine.states) > self._most:
+            mine.states.popitem(last=False)
+
+    def _of(self, tenant: str) -> _OfTenant:
+        return self._tenants.setdefault(tenant, _OfTenant())
+
+
+class _OfTenant:
+    """What is remembered of one tenant."""
+
+    __slots__ = ("responses", "states")
+
+    def __init__(self) -> None:
+        self.responses: OrderedDict[bytes, str] = OrderedDict()
+        self.states: OrderedDict[str, bytes] = OrderedDict()

@@ -11,9 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from lockstitch.core.errors import NotAnItem
-from lockstitch.core.items import Part
 from lockstitch.core.records import Name, Naming
-from lockstitch.dialects import by_name
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.reading import decoded
 from lockstitch.gateway.deciding import evidence, guard, refusals
@@ -27,8 +25,6 @@ from lockstitch.gateway.keeping.prefixes import Running
 from lockstitch.gateway.keeping.repetitions import without_repetitions
 from lockstitch.gateway.upstreams import Reached
 from lockstitch.gateway.world import Caller, World
-
-_RESPONSES = by_name("responses")
 
 
 class Prepared(Struct, kw_only=True, eq=False):
@@ -101,7 +97,7 @@ async def prepared(world: World, caller: Caller, asked: Asked, stack: AsyncExitS
     waiting = open_calls(said) if said is not None else None
     new = without_repetitions(asked.items(), waiting or ())
     body, items = await _guarded(
-        world, caller, asked, first, anchor=before, waiting=waiting, new=new
+        world, caller, asked, first, parent=parent, waiting=waiting, new=new
     )
     if parent is not None and parent.id != asked.previous_response_id:
         # It was shown under another id than its upstream has it under.
@@ -201,28 +197,27 @@ async def _guarded(
     asked: Asked,
     upstream: Reached,
     *,
-    anchor: Kept | None,
+    parent: Kept | None,
     waiting: Sequence[OpenCall] | None,
     new: Sequence[int],
 ) -> tuple[bytes, list[Wire]]:
     """The body and items to send: as the client sent them, or as the guard repaired them.
-    ``anchor`` is the stored response that they continue, and ``waiting`` the calls that are open
-    there, as far as that is known; ``new`` are the positions of the items that do not only repeat
-    them."""
+    ``parent`` is the stored response that the client named, and ``waiting`` the calls that are open
+    before its items, as far as that is known; ``new`` are the positions of the items that do not
+    only repeat them."""
     items = asked.items()
     mode = Guarding(caller.guard(upstream))
     if mode is Guarding.OFF:
         return asked.body, items
     behind = [one.call for one in waiting] if waiting is not None else None
+    judged = [items[n] for n in new]
     seen = evidence.NOTHING
     if mode is Guarding.MEND:
-        keys = evidence.wanted(items, open_calls=behind)
-        calls = _calls(keys, [*(decoded(one.item) for one in waiting or ()), *items])
-        if calls and anchor is not None:
-            found = await world.exchanges.outputs(caller.tenant, calls, anchor)
-            seen = evidence.seen(map(decoded, found.values()), keys=keys)
+        keys = evidence.wanted(judged, open_calls=behind)
+        found = await _sent_elsewhere(world, caller, asked, parent, keys) if keys else ()
+        seen = evidence.seen(map(decoded, found), keys=keys)
     result = guard.guarded(
-        [items[n] for n in new],
+        judged,
         mode=mode,
         anchored=asked.anchored,
         open_calls=behind,
@@ -235,16 +230,21 @@ async def _guarded(
         origins = [None if origin is None else new[origin] for origin in result.origins]
         return rebuilt(asked, items=result.items, origins=origins), result.items
     if mode is Guarding.MEND and len(new) < len(items):
-        fewer = [items[n] for n in new]
-        return rebuilt(asked, items=fewer, origins=list(new)), fewer
+        return rebuilt(asked, items=judged, origins=list(new)), judged
     return asked.body, items
 
 
-def _calls(keys: Sequence[str], items: Sequence[Wire]) -> dict[str, Wire]:
-    """The calls of these ids."""
-    found: dict[str, Wire] = {}
-    for item in items if keys else ():
-        for part in _RESPONSES.read(item):
-            if part.part is Part.CALL and part.key in keys and part.key is not None:
-                found[part.key] = item
-    return found
+async def _sent_elsewhere(
+    world: World, caller: Caller, asked: Asked, parent: Kept | None, keys: Sequence[str]
+) -> list[bytes]:
+    """The outputs that were sent for these calls on other branches of the request's own chain.
+    Where it cannot be proven which chain that is there are none."""
+    if parent is not None:
+        waiting = {one.call.key for one in open_calls(parent.said)}
+        keys = [key for key in keys if key in waiting]
+        return await world.exchanges.outputs_behind(caller.tenant, parent, keys)
+    if asked.anchored:
+        return []
+    with suppress(NotAnItem):
+        return await world.exchanges.outputs_within(caller.tenant, asked.items(), keys)
+    return []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,17 @@ def test_a_stamp_changes_with_the_file_and_with_what_belongs_to_it(tmp_path):
     wal.write_bytes(b"y")
     assert companions(path) == [wal]
     assert stamp(path) != before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize("name", ["/proc/self/status", "/proc/self/maps", "/proc/kmsg"])
+def test_a_file_that_the_kernel_makes_is_not_read(name):
+    if not os.access(name, os.R_OK):
+        pytest.skip(f"{name} cannot be read here")
+    with pytest.raises(CannotRead, match=r"is not a regular file|cannot be read: Operation not"):
+        Source(Path(name))
+
+
+def test_an_empty_file_is_a_regular_file(tmp_path):
+    (tmp_path / "x").touch()
+    assert Source(tmp_path / "x").head(1) == b""

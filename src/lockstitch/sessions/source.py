@@ -137,13 +137,28 @@ def stamp(path: Path) -> list[tuple[str, int, int]]:
     return [(name, one.st_size, one.st_mtime_ns) for name, one in stats if one.st_size]
 
 
+def _is_made_by_the_kernel(path: Path) -> bool:
+    """Is this one of the files, as under /proc, that say to be regular and empty, and give what
+    the kernel makes while it is read? Some of them wait for that, and some never end."""
+    if path.stat().st_size:
+        return False
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        # A file that was begun just now has a size by the time that it gives something.
+        return bool(os.read(file, 1)) and os.fstat(file).st_size == 0
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+
+
 def _compression(path: Path, name: str) -> str | None:
     """Told from the first bytes: a name can lie."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            if stat.S_ISDIR(mode):
-                raise CannotRead(name, "is a directory.", "Name a file.")
+        if stat.S_ISDIR(mode):
+            raise CannotRead(name, "is a directory.", "Name a file.")
+        if not stat.S_ISREG(mode) or _is_made_by_the_kernel(path):
             raise CannotRead(name, "is not a regular file.", "Pipe it in, and name it - instead.")
         with path.open("rb") as raw:
             magic = raw.read(4)

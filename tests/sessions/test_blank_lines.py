@@ -14,6 +14,10 @@ from tests.timing import least_seconds
 
 SAID = b'"message":{"role":"user","content":"x"}}\n'
 CALL = b'{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}'
+SAID_IN_JSONL = b'{"type":"message","role":"user","content":"x"}\n'
+SAID_IN_CODEX = (
+    b'{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}\n'
+)
 FORMATS = {
     "codex": (b'{"type":"response_item","payload":%b}\n' % CALL, b""),
     "jsonl": (CALL + b"\n", b""),
@@ -35,10 +39,23 @@ def test_blank_lines_are_read_as_fast_as_others(tmp_path, format, blank):
     begin, end = FORMATS[format]
     content = begin + blank * (BLANK_BYTES // len(blank)) + end
     empty = written(tmp_path / "blank", content)
-    filler = b'{"type":"message","role":"user","content":"x"}\n'
-    real = written(tmp_path / "real", filler * (BLANK_BYTES // len(filler)))
+    real = written(tmp_path / "real", SAID_IN_JSONL * (BLANK_BYTES // len(SAID_IN_JSONL)))
     assert check_file(empty).format == format
     assert least_seconds(lambda: check_file(empty)) < least_seconds(lambda: check_file(real))
+
+
+@pytest.mark.parametrize("format", ["codex", "jsonl", "requests"])
+def test_a_repair_writes_blank_lines_as_fast_as_others(tmp_path, format):
+    begin, _ = FORMATS[format]
+    filler = {"codex": SAID_IN_CODEX, "jsonl": SAID_IN_JSONL, "requests": b'{"input":[]}\n'}[format]
+    blank = written(tmp_path / "blank", begin + b"\n" * BLANK_BYTES)
+    real = written(tmp_path / "real", begin + filler * (BLANK_BYTES // len(filler)))
+
+    def repair(source):
+        with mended(source, beside=tmp_path) as ready:
+            assert ready.changes
+
+    assert least_seconds(lambda: repair(blank)) < least_seconds(lambda: repair(real))
 
 
 @pytest.mark.parametrize("suffix", COMPRESSIONS)

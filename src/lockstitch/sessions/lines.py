@@ -55,15 +55,19 @@ def numbered_lines(
             blank(line)
         run += 1
         while run >= SKIPPED_LINES:
-            # Only bytes that are there already: `peek` reads at most one block.
-            ahead = _BLANK.match(reader.peek())
-            if ahead is None:
+            skipped = blank_lines(reader)
+            if not skipped:
                 run = 0
                 break
-            skipped = reader.read(ahead.end())
             number += skipped.count(b"\n")
             if blank is not None:
                 blank(skipped)
+
+
+def blank_lines(reader: io.BufferedReader) -> bytes:
+    """Read the blank lines that come next, as far as they are in one block; empty if none does."""
+    ahead = _BLANK.match(reader.peek())  # at most one read
+    return b"" if ahead is None else reader.read(ahead.end())
 
 
 def problem_of(line: bytes) -> str | None:

@@ -206,7 +206,7 @@ def test_what_a_model_says_cannot_control_the_terminal(chat, emulator):
     emulator.say("\x1b[2Jgone\r\u202e", call("list_folder", {"path": "\x1b[2J"}))
     ran = chat("hello", options=["--base-url", emulator.base_url])
     assert not re.search("[\x1b\r\u202e]", ran.out)
-    assert r"\x1b[2Jgone\x0d\x202e" in ran.out
+    assert r"\x1b[2Jgone\x0d\u202e" in ran.out
 
 
 def test_a_thread_that_somebody_else_holds_is_waited_for(chat):

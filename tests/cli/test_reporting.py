@@ -9,8 +9,9 @@ from contextlib import redirect_stdout
 
 import pytest
 
+from lockstitch.cli import reporting
 from lockstitch.cli.app import run
-from lockstitch.cli.reporting import FileReport, Look, Row, print_text, printable
+from lockstitch.cli.reporting import FileReport, Look, Row, print_text
 from lockstitch.core.rules import RULES
 from tests.cli.commands import lockstitch
 from tests.sessions.rollouts import call, legacy, user
@@ -116,8 +117,46 @@ def test_a_finding_without_a_line_says_where_it_is():
     assert row.sentence == "x [session s, row 7]"
 
 
+EVIL = "a\x1b[2J\x9b1A\u202e\n::stop-commands::x.jsonl"
+"""A file name that clears the screen, moves the cursor, turns the direction of what follows, and
+begins a line that GitHub would obey."""
+
+
+@pytest.fixture
+def evil(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil").mkdir()
+    item = {"type": "function_call", "name": EVIL, "call_id": EVIL, "arguments": "{}"}
+    bodies = [{"input": [{"role": "user", "content": EVIL}, item]}]
+    (tmp_path / "evil" / EVIL.replace("/", "")).write_bytes(jsonl(bodies))
+    (tmp_path / "evil" / (EVIL + ".json")).write_bytes("{}".encode("utf-16"))
+    (tmp_path / "evil" / (EVIL + ".db")).write_bytes(b"")
+    return tmp_path
+
+
 @pytest.mark.parametrize(
-    ("text", "shown"), [("plain é", "plain é"), ("a\x1bb", "a\\x1bb"), ("\r\n", "\\x0d\\x0a")]
+    "command",
+    [
+        *(["check", "evil", "--output", kind] for kind in reporting.PRINTERS),
+        ["check", "evil", "--write-baseline", f"{EVIL}/none"],
+        ["check", "--watch", EVIL],
+        *(["check", EVIL, *more] for more in ([], ["--config", EVIL], ["--baseline", EVIL])),
+        *(["mend", "evil", flag] for flag in ("--diff", "--dry-run", "--in-place")),
+        *(["mend", f"evil/{EVIL}", flag, f"{EVIL}/x"] for flag in ("-o", "--report")),
+        ["check", f"--{EVIL}"],
+        ["check", f"store:sqlite:///{EVIL}"],
+        ["store", "list", f"sqlite:///{EVIL}"],
+        ["store", EVIL],
+        ["serve", "--config", EVIL],
+        ["emulate", "--record", f"{EVIL}/none"],
+        ["emulate", "--fault", EVIL],
+        [EVIL],
+    ],
 )
-def test_text_from_a_file_is_made_printable(text, shown):
-    assert printable(text) == shown
+def test_nothing_that_is_named_controls_the_terminal(evil, command):
+    ran = lockstitch(*command)
+    said = ran.out + ran.err
+    assert ran.code in {1, 2}
+    assert "2J" in said
+    assert not re.search("[\x1b\x9b\u202e]", said)
+    assert not re.search("^\\s*::stop", said, re.MULTILINE)

@@ -127,6 +127,13 @@ def test_a_text_from_outside_does_not_look_like_a_line():
         assert "\x1b" not in said
 
 
+def test_a_json_line_is_plain_on_a_terminal_and_means_the_same():
+    path = "/a\x7f\x9b2J\u202egnp.exe\U000e0041é"
+    said = logged(lambda: logs.happened("x", path=path), LogSettings(format="json"))
+    assert said.rstrip("\n").isprintable()
+    assert json.loads(said)["path"] == path
+
+
 def test_an_error_has_its_trace_without_secrets():
     def work():
         try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstitch.sessions import lines as module
 from lockstitch.sessions.errors import CannotRead
-from lockstitch.sessions.lines import decoded, encoded, lines, problem_of
+from lockstitch.sessions.lines import decoded, encoded, lines, numbered_lines, problem_of
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 64))
@@ -25,6 +25,24 @@ def test_lines_joined_are_the_stream_again(parts, block):
         found = list(lines(io.BytesIO(content), "x"))
     assert b"".join(found) == content.removeprefix(b"\xef\xbb\xbf")
     assert all(line.count(b"\n") == line.endswith(b"\n") for line in found)
+
+
+BLANK_LINES = st.sampled_from([b"\n", b"\r\n", b" \n", b"\t \x0b\x0c\n", b"\n" * 50])
+
+
+@given(
+    st.lists(BLANK_LINES | st.sampled_from([b"x\n", b" x \n", b"\xc2\xa0\n"])), st.integers(1, 64)
+)
+def test_blank_lines_are_skipped_and_counted(parts, block):
+    content = b"".join(parts) + b"end"
+    blank: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK_BYTES", block)
+        patch.setattr(module, "SKIPPED_LINES", 3)
+        found = list(numbered_lines(io.BytesIO(content), "x", blank=blank.append))
+    every = io.BytesIO(content).readlines()
+    assert found == [(n, line) for n, line in enumerate(every, 1) if line.strip()]
+    assert b"".join(blank) == b"".join(line for line in every if not line.strip())
 
 
 def test_a_line_that_is_too_long_is_refused_before_it_is_read_whole(monkeypatch):

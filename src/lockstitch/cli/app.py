@@ -6,6 +6,7 @@ imported when it runs, so that `lockstitch --help` does not wait for readers of 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from typing import Any, Final
@@ -19,6 +20,7 @@ from lockstitch.cli.serve_commands import emulate, key, serve
 from lockstitch.cli.store_commands import store
 from lockstitch.cli.streams import complain, discard
 from lockstitch.core.errors import LockstitchError
+from lockstitch.core.terminal import printable_lines
 
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: nothing wrong, something found, something could not be read or done, Ctrl-C."""
@@ -98,13 +100,16 @@ def run(arguments: list[str] | None = None) -> int:
         )
         sys.stdout.flush()  # now, while a failed write can still be reported
     except LockstitchError as error:
-        complain(str(error))
+        complain(*error.lines)
         return TROUBLE
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except click.ClickException as error:  # a mistake in the command line
+        # The message may quote an argument, and so a file name that a shell put there.
+        shown = io.StringIO()
+        error.show(shown)
         try:
-            error.show()
+            click.echo(printable_lines(shown.getvalue()), err=True, nl=False)
         except OSError:
             discard(sys.stderr)
         return error.exit_code

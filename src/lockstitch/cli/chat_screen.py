@@ -12,8 +12,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from lockstitch.cli.reporting import printable
 from lockstitch.core.outcomes import Outcome
+from lockstitch.core.terminal import printable, printable_lines
 from lockstitch.runner import (
     CallBegan,
     CallEnded,
@@ -48,32 +48,32 @@ class Screen:
                 if not self._said:
                     self.break_line()
                 self._said += text
-                self._print(_safe(text), end="")
+                self._print(printable_lines(text), end="")
             case TextDelta(text, "reasoning") if self.is_terminal:
-                self._print(_safe(text), "dim", end="")
+                self._print(printable_lines(text), "dim", end="")
             case ItemSaid(item) if item.get("type") == "message":
                 self._message(item)
             case CallBegan():
                 again = " again" if event.attempt > 1 else ""
-                self.note(f"-> {event.name}{again} {_short(event.arguments)}", "cyan")
+                self.note(f"-> {printable(event.name)}{again} {_short(event.arguments)}", "cyan")
             case CallEnded():
                 how = _how_it_ended(event)
                 style = "red" if how else "green"
-                self.note(f"<- {event.name}{how}: {_short(event.output)}", style)
+                self.note(f"<- {printable(event.name)}{how}: {_short(event.output)}", style)
             case Retrying():
                 self._said = ""
-                self.note(f"Retrying, attempt {event.attempt}: {event.reason}", "yellow")
+                self.note(f"Retrying, attempt {event.attempt}: {printable(event.reason)}", "yellow")
             case TurnEnded(incomplete=True):
                 self.note("A limit ended the answer early.", "yellow")
 
     def note(self, text: str, style: str = "dim") -> None:
         """A line that is no part of the conversation."""
         self.break_line()
-        self._print(_safe(text), style)
+        self._print(printable_lines(text), style)
 
     def ask(self, call: PendingCall) -> None:
         """Show a call that waits for an answer, whole."""
-        self.note(f"?  {call.name} {printable(call.arguments)}", "bold yellow")
+        self.note(f"?  {printable(call.name)} {printable(call.arguments)}", "bold yellow")
 
     def prompt(self, text: str) -> None:
         """Say that it is somebody's turn to type, if somebody is there."""
@@ -94,7 +94,7 @@ class Screen:
         text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
         if text != self._said:  # the stream broke, and the rest was fetched
             self.break_line()
-            self._print(_safe(text), end="")
+            self._print(printable_lines(text), end="")
         self._said = ""
         self.break_line()
 
@@ -111,11 +111,6 @@ def _how_it_ended(event: CallEnded) -> str:
     if event.outcome is not Outcome.FINISHED:
         return f" ({event.outcome.value})"
     return " (failed)" if event.failed else ""
-
-
-def _safe(text: str) -> str:
-    """Text that cannot control a terminal; lines stay lines."""
-    return "".join(one if one in "\n\t" else printable(one) for one in text)
 
 
 def _short(text: str) -> str:

@@ -24,6 +24,7 @@ from lockstitch.cli.chat_screen import Screen
 from lockstitch.cli.chat_tools import Toolbox
 from lockstitch.cli.missing_parts import needs
 from lockstitch.cli.runner_commands import MODEL, MODES
+from lockstitch.cli.streams import complain
 from lockstitch.core.calls import Life
 from lockstitch.core.continuation import Reason, Refuse
 from lockstitch.ledgers import Ledger
@@ -115,7 +116,7 @@ class Chat:
                 await self._until_said(message)
             except TurnFailed as failed:
                 self._screen.break_line()
-                print(f"lockstitch: {failed}", file=sys.stderr, flush=True)
+                complain(str(failed))
                 code = TROUBLE
             goes_on, message = False, await self._message()
         return INTERRUPTED if self._leaving else code

@@ -20,8 +20,10 @@ from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE, internal_error
 from lockstitch.cli.baseline import Baseline
 from lockstitch.cli.reporting import FileReport, Row, count_of
 from lockstitch.cli.settings import Rules, load_rules
+from lockstitch.cli.streams import complain
 from lockstitch.cli.targets import Found, Target, find_targets, nothing_found
 from lockstitch.core.errors import LockstitchError
+from lockstitch.core.terminal import printable
 from lockstitch.sessions.errors import EmptyFile, NotASession
 from lockstitch.sessions.files import check_file
 from lockstitch.sessions.source import Source
@@ -70,8 +72,7 @@ def run(paths: list[str], options: Options) -> int:
     hidden = sum(report.known for report in reports)
     for report in reports:
         if report.empty and not options.quiet:
-            path = reporting.printable(report.path)
-            print(f"lockstitch: {path}: skipped, the file is empty.", file=sys.stderr)
+            complain(f"{report.path}: skipped, the file is empty.")
     shown = [report for report in reports if not report.skipped]
     notes = [fixed] if fixed else []
     if hidden:
@@ -96,13 +97,12 @@ def write_baseline(paths: list[str], options: Options, file: Path) -> int:
     if code == TROUBLE:
         for report in reports:
             if report.error:
-                print(f"lockstitch: {reporting.printable(report.error)}", file=sys.stderr)
-        print("lockstitch: No baseline was written.", file=sys.stderr)
+                complain(report.error)
+        complain("No baseline was written.")
         return TROUBLE
     total = baseline.save(file, reports)
     if not options.quiet:
-        name = reporting.printable(str(file))
-        print(f"Wrote {name} with {count_of(total, 'known problem')}.")
+        print(f"Wrote {printable(str(file))} with {count_of(total, 'known problem')}.")
     return CLEAN
 
 
@@ -166,7 +166,7 @@ def _exit_code(shown: list[FileReport], paths: list[str], found: Found, options:
     if not shown and any(path.startswith("store:") for path in paths):
         return CLEAN  # a store without conversations
     if not shown:
-        print(f"lockstitch: {nothing_found(paths, found)}", file=sys.stderr)
+        complain(nothing_found(paths, found))
         return TROUBLE
     if any(report.error for report in shown):
         return TROUBLE

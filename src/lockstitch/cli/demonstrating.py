@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstitch.cli.app import CLEAN, FINDINGS
 from lockstitch.cli.missing_parts import needs
-from lockstitch.cli.reporting import printable
 from lockstitch.core.errors import LockstitchError
+from lockstitch.core.terminal import printable
 
 if TYPE_CHECKING:
     from lockstitch.demo.playing import Line, Played, Side

@@ -15,6 +15,7 @@ import click
 
 from lockstitch.cli.app import CLEAN, TROUBLE
 from lockstitch.cli.streams import complain, discard
+from lockstitch.core.terminal import printable
 
 try:
     from lockstitch.emulator import Emulator, EmulatorError, Script, Settings, load
@@ -50,7 +51,7 @@ def run(options: Options) -> int:
             emulator = _made(options, file)
             return asyncio.run(_serve(emulator, options))
     except EmulatorError as error:
-        click.echo(f"lockstitch: {error}", err=True)
+        complain(str(error))
         return TROUBLE
 
 
@@ -83,10 +84,8 @@ def _list_settings(settings: dict[str, Setting]) -> None:
 
 
 def _without_parts() -> int:
-    click.echo(
-        f"lockstitch: emulate needs {MISSING}, which is not installed."
-        " Run: pip install 'lockstitch[emulator]'",
-        err=True,
+    complain(
+        f"emulate needs {MISSING}, which is not installed. Run: pip install 'lockstitch[emulator]'"
     )
     return TROUBLE
 
@@ -145,7 +144,7 @@ def _greet(emulator: Emulator, options: Options) -> None:
     _say(f"    Recorded requests: {emulator.url}/_emulator    Stop: Ctrl-C")
     if not _is_loopback(options.host):
         click.echo(
-            f"Warning: other machines can reach {options.host}"
+            f"Warning: other machines can reach {printable(options.host)}"
             + (
                 "."
                 if options.key
@@ -173,13 +172,14 @@ def _tell(entry: Entry) -> None:
 
 def _say(text: str) -> None:
     try:
-        click.echo(text)
+        click.echo(printable(text))
     except OSError:  # the reader is gone (`| head`); keep serving
         discard(sys.stdout)
 
 
 def _summarise(record: Record, emulator: Emulator) -> None:
-    _say("\nRequests:")
+    _say("")
+    _say("Requests:")
     for what, times in sorted(record.requests.items()):
         _say(f"{times:>7}  {what}")
     if not record.requests:

@@ -17,12 +17,13 @@ from msgspec import Struct
 
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
 from lockstitch.cli.places import STANDARD_OUTPUT, Kind, Place, place, prepared, writing_into
-from lockstitch.cli.reporting import count_of, printable, styled
+from lockstitch.cli.reporting import count_of, styled
 from lockstitch.cli.settings import load_rules
 from lockstitch.cli.streams import complain
 from lockstitch.cli.targets import Target, find_targets, nothing_found
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.mending import Policy
+from lockstitch.core.terminal import printable
 from lockstitch.sessions.errors import CannotWrite, NotASession
 from lockstitch.sessions.files import Mending, backup_path, mended, put_in_place
 from lockstitch.sessions.model import Change
@@ -71,7 +72,7 @@ def run(paths: list[str], options: Options) -> int:
         )
         targets = found.targets
         for one in found.unreadable:
-            complain(printable(one.error))
+            complain(one.error)
         several = len(paths) > 1 or not all(target.named for target in targets)
         if options.out is not None and (several or len(targets) != 1):
             raise click.UsageError("-o takes a single file. For several, use --in-place.")
@@ -239,7 +240,7 @@ class _Batch:
 
     def _fail(self, message: str) -> None:
         self.failed += 1
-        complain(printable(message))
+        complain(message)
 
 
 def _is_copy(path: Path, ready: Mending) -> bool:

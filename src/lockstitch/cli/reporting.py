@@ -15,9 +15,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from lockstitch import __version__
+from lockstitch.cli.streams import complain
 from lockstitch.core.findings import Finding
 from lockstitch.core.items import Place
 from lockstitch.core.rules import RULES
+from lockstitch.core.terminal import printable, printable_lines
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,11 +73,6 @@ class FileReport:
     """The file is empty. Not an error in a folder, but worth saying: a session may be lost."""
 
 
-def printable(text: str) -> str:
-    """Text from a file, safe for a terminal: no control characters, no escape sequences."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
 class Look(Struct, frozen=True, kw_only=True):
     """How a report is printed."""
 
@@ -97,7 +94,7 @@ def print_text(reports: list[FileReport], look: Look) -> None:
     sys.stdout.flush()
     for report in reports:
         if report.error:
-            print(f"lockstitch: {printable(report.error)}", file=sys.stderr)
+            complain(report.error)
     if look.statistics:
         for code, count in sorted(_counts(reports).items()):
             print(f"{count:>6}  {style.red(code)}  {RULES[code].summary}")
@@ -165,7 +162,8 @@ def print_github(reports: list[FileReport], look: Look) -> None:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # A log viewer shows the command itself, too, so only newlines stay, as GitHub encodes them.
+    return printable_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -15,6 +15,7 @@ import click
 
 from lockstitch.cli.app import CLEAN
 from lockstitch.cli.missing_parts import PartMissing, needs
+from lockstitch.core.terminal import printable
 from lockstitch.gateway.access.keys import hash_of, new_key
 from lockstitch.gateway.config import Config, ConfigError, Options, Problem, load
 from lockstitch.gateway.config.model import is_loopback
@@ -118,7 +119,7 @@ def _greet(config: Config) -> None:
         *_client_settings(config),
         "Stop with Ctrl-C.",
     ]
-    click.echo("\n".join(lines))
+    click.echo("\n".join(map(printable, lines)))
     for one in config.upstreams if config.keys else ():
         if one.key is None:
             click.echo(
@@ -128,8 +129,8 @@ def _greet(config: Config) -> None:
             )
     if not server.has_tls and not is_loopback(server.host):
         click.echo(
-            f"Warning: {server.host} can be reached from other machines, and without TLS anyone on"
-            " the network can read keys and conversations (tls_certificate, tls_key).",
+            f"Warning: {printable(server.host)} can be reached from other machines, and without TLS"
+            " anyone on the network can read keys and conversations (tls_certificate, tls_key).",
             err=True,
         )
 

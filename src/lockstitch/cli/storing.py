@@ -20,11 +20,12 @@ import click
 
 from lockstitch.cli.app import CLEAN, FINDINGS, TROUBLE
 from lockstitch.cli.places import Kind, place, writing_into
-from lockstitch.cli.reporting import printable
+from lockstitch.cli.streams import complain
 from lockstitch.cli.transcript import Head, entries, fit, lines, model_of, width
 from lockstitch.core import records
 from lockstitch.core.errors import LockstitchError
 from lockstitch.core.records import Record, UnreadableRecord
+from lockstitch.core.terminal import printable
 from lockstitch.sessions.source import Source, standard_input
 from lockstitch.store.contract import Store, Summary
 from lockstitch.store.errors import CannotWrite, Damaged, NotAKey, StoreError, WrongKey
@@ -239,7 +240,7 @@ async def _show_as_text(store: Store, conversation: str) -> None:
     if not stored:
         await _check_exists(store, conversation)
     facts = [records.decoded(checked_plain(one, conversation, store.url)) for one in stored]
-    print(f"{printable(conversation)} in {store.url}")
+    print(printable(f"{conversation} in {store.url}"))
     told = [f"model {model}"] if (model := model_of(facts)) else []
     told.append(_many(len(stored), "record"))
     if stored and stored[-1].at is not None:
@@ -460,7 +461,7 @@ def _say(output: str, told: dict[str, Any]) -> None:
 
 def _complain(text: str) -> None:
     sys.stdout.flush()
-    print(f"lockstitch: {printable(text)}", file=sys.stderr)
+    complain(text)
 
 
 def _many(count: int, noun: str) -> str:

@@ -9,6 +9,8 @@ from typing import TextIO
 
 import click
 
+from lockstitch.core.terminal import printable
+
 
 def make_ready() -> None:
     """Let every command read and print. What an encoding cannot say is escaped. A stream that is
@@ -37,10 +39,12 @@ def finish() -> None:
             discard(stream)
 
 
-def complain(text: str) -> None:
-    """Say something on standard error, if it takes anything."""
+def complain(text: str, *more: str) -> None:
+    """Print an error on standard error, if it takes anything; ``more`` goes on lines of its own.
+    Errors name files, threads and tools, so what could control a terminal is escaped."""
+    message = "\n".join(map(printable, (text, *more)))
     try:
-        click.echo(f"lockstitch: {text}", err=True)
+        click.echo(f"lockstitch: {message}", err=True)
     except OSError:
         discard(sys.stderr)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lockstitch.cli.reporting import printable
+from lockstitch.core.terminal import printable
 from lockstitch.sessions.source import standard_input
 
 SESSION_SUFFIXES: Final = frozenset({".jsonl", ".json", ".db", ".sqlite", ".sqlite3"})

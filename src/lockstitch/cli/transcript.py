@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from lockstitch.cli.reporting import printable
 from lockstitch.core import facts as happened
 from lockstitch.core.facts import MODEL_NOTE, AnyFact, By, Ending, Noted, Removal, Seq
+from lockstitch.core.terminal import printable
 from lockstitch.dialects.reading import UNREADABLE
 
 SHOWN_CHARACTERS: Final = 2_000

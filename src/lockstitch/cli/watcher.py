@@ -13,10 +13,11 @@ from typing import Final
 from lockstitch.cli import reporting
 from lockstitch.cli.app import CLEAN, TROUBLE
 from lockstitch.cli.checking import Options, check_targets, load_baseline
-from lockstitch.cli.reporting import FileReport, Look, count_of, printable
+from lockstitch.cli.reporting import FileReport, Look, count_of
 from lockstitch.cli.settings import load_rules
 from lockstitch.cli.streams import complain
 from lockstitch.cli.targets import Target, find_targets
+from lockstitch.core.terminal import printable
 from lockstitch.sessions.source import stamp
 
 WATCH_SECONDS: Final = 1.0
@@ -34,7 +35,7 @@ def watch(
     """Check, then check again what changes; ``rounds`` times, or until it is interrupted."""
     wrong = [why for path in paths if (why := _why_unreadable(path))]
     for why in wrong:
-        complain(printable(why))
+        complain(why)
     if wrong:
         return TROUBLE
     watcher = Watcher(paths, options)

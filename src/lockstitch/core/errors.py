@@ -9,6 +9,11 @@ from __future__ import annotations
 class LockstitchError(Exception):
     """The root of every error raised on purpose."""
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, one problem a line. Only an error that lists several has more than one."""
+        return (str(self),)
+
 
 class NotAHistory(LockstitchError):
     """The caller passed something that is not a list of wire items."""

@@ -4,7 +4,6 @@ How rows are changed, removed and put between others is in `agents_sqlite_rows`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import sqlite3
@@ -19,7 +18,7 @@ from lockstitch.core.findings import Finding
 from lockstitch.core.mending import Edit, Policy, Settle
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.rewriting import Rewriter, capture
-from lockstitch.sessions.agents_sqlite_opening import opened, text
+from lockstitch.sessions.agents_sqlite_opening import copied
 from lockstitch.sessions.agents_sqlite_rows import Fate, Made, Rows
 from lockstitch.sessions.agents_sqlite_tables import RowScan, Tables, Thread, decode, quoted
 from lockstitch.sessions.errors import CannotWrite
@@ -43,29 +42,11 @@ def write_copy(
     The copy passes SQLite's integrity check."""
     with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
         path = Path(folder, "mended.db")
-        try:
-            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                _copy(source, connection)
-                connection.execute("BEGIN")
-                changes = change(connection)
-                connection.execute("COMMIT")
-                _check_integrity(connection, source.name)
-        except sqlite3.Error as error:
-            raise CannotWrite(
-                f"{source.name}: a mended copy could not be made: {error}. Nothing was changed."
-            ) from error
+        with copied(source, path) as connection:
+            changes = change(connection)
         with path.open("rb") as mended:
             shutil.copyfileobj(mended, out)
     return changes
-
-
-def _copy(source: Source, connection: sqlite3.Connection) -> None:
-    with opened(source) as original:
-        original.backup(connection)
-    connection.text_factory = text
-    connection.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
-    connection.execute("PRAGMA synchronous = OFF")  # it is read back at once, or thrown away
-    connection.execute("PRAGMA foreign_keys = OFF")  # ids move in two steps
 
 
 def changed_meanwhile(name: str) -> CannotWrite:
@@ -74,15 +55,6 @@ def changed_meanwhile(name: str) -> CannotWrite:
         f"{name}: it changed while it was being mended. Nothing was changed. "
         "Stop the program that writes it, then try again."
     )
-
-
-def _check_integrity(connection: sqlite3.Connection, name: str) -> None:
-    ((verdict,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if verdict != "ok":
-        raise CannotWrite(
-            f"{name}: the mended copy does not pass SQLite's integrity check: {verdict}. Nothing "
-            "was changed. Recover the database first: sqlite3 FILE .recover | sqlite3 RECOVERED"
-        )
 
 
 def _mend(

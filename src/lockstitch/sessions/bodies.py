@@ -14,7 +14,7 @@ from lockstitch.dialects.examination import Unread, examine
 from lockstitch.dialects.rewriting import rewrite_all
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.documents import is_anchored, may_hide_calls
-from lockstitch.sessions.lines import decoded, encoded, lines
+from lockstitch.sessions.lines import decoded, encoded, numbered_lines
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink, examined
 from lockstitch.sessions.plain_lines import read_objects, undecodable
 from lockstitch.sessions.source import Source
@@ -86,7 +86,7 @@ class RequestBodies:
         by_line = {one.line: one for one in scan.conversations}
         changes: list[Change] = []
         with source.open() as stream:
-            for number, line in enumerate(lines(stream, source.name), 1):
+            for number, line in numbered_lines(stream, source.name, blank=out.write):
                 conversation = by_line.get(number)
                 if conversation is None:
                     out.write(line)

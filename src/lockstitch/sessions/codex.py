@@ -37,7 +37,7 @@ from lockstitch.sessions.codex_records import (
 from lockstitch.sessions.codex_turns import dead_ranges
 from lockstitch.sessions.codex_writing import Numbers
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, replaced_at, take_back
-from lockstitch.sessions.lines import decoded, lines, problem_of
+from lockstitch.sessions.lines import decoded, numbered_lines, problem_of
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 
@@ -113,15 +113,15 @@ class _Reading:
     def read(self, source: Source) -> None:
         """Feed every line. This loop is the hot path: one decode and one `add` for each line, and
         names bound beforehand."""
-        number = 0
+        count = 0
         next_ordinal = _NO_ORDINAL
         last_said = 0
         dead = self.dead if self.survey.dead else None
         halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
         with source.open() as stream:
-            for line in lines(stream, source.name):
-                number += 1
+            for number, line in numbered_lines(stream, source.name):
+                count += 1
                 try:
                     record = decode_record(line)
                     if not line.isascii():
@@ -179,16 +179,13 @@ class _Reading:
                     add, witness = self.pairing.add, self.pairing.witness
                 elif text_of(kind) not in RECORD_TYPES:
                     self._unknown(None, line, number)
-        self.records = number - self.not_records
+        self.records = count - self.not_records
         self.last_said = last_said
 
     # --- the file ------------------------------------------------------------------------------
 
     def _undecoded(self, line: bytes, number: int) -> Record | None:
-        """A line that is no record at first sight: an empty one, an odd one, or a torn one."""
-        if not line.strip():
-            self.not_records += 1
-            return None
+        """A line that is no record at first sight: an odd one, or a torn one."""
         problem = problem_of(line)
         record = lenient_record(line) if problem is None else None
         if record is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from lockstitch.core.items import Place
 from lockstitch.sessions.cutting import DeadRange, bury
-from lockstitch.sessions.lines import decoded, lines
+from lockstitch.sessions.lines import decoded, numbered_lines
 from lockstitch.sessions.source import Source
 
 # User messages that Codex itself writes: they are context, not turns, and a rollback does not
@@ -127,10 +127,8 @@ def _undone_compactions(events: list[_Event]) -> set[int]:
 
 
 def _events(source: Source) -> Iterator[_Event]:
-    number = 0
     with source.open() as stream:
-        for line in lines(stream, source.name):
-            number += 1
+        for number, line in numbered_lines(stream, source.name):
             try:
                 record = decoded(line)
                 kind, payload = record["type"], record["payload"]

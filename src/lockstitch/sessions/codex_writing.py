@@ -7,6 +7,7 @@ shortened one is filled up, and an output goes to the end if no message stands b
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from lockstitch.core.outcomes import Settlement
 from lockstitch.dialects.base import Wire
 from lockstitch.dialects.responses import Responses
 from lockstitch.sessions.line_writing import LineWriter
-from lockstitch.sessions.lines import decoded, encoded
+from lockstitch.sessions.lines import decoded, encoded, numbered_lines
 from lockstitch.sessions.model import Change, Scan, Sink
 from lockstitch.sessions.source import Source
 
@@ -187,6 +188,9 @@ class _Numbering:
         written: list[bytes] = []
         was, ordinal = self._was, self._next
         for line in block:
+            if line.isspace():
+                written.append(line)
+                continue
             token = b'","ordinal":%d,' % was
             usual = line.startswith(token, _AT) and line.find(b'"', len(_BEFORE)) == _AT
             if not usual or ordinal is None:
@@ -278,7 +282,7 @@ def _header(source: Source, paginated: bool) -> tuple[dict[str, Any], int]:
     time = thread = cwd = ""
     first: int | None = None
     with source.open() as stream:
-        for line in stream.read(1 << 20).split(b"\n"):
+        for _, line in numbered_lines(io.BytesIO(stream.read(1 << 20)), source.name):
             try:
                 record = decoded(line)
                 payload = record["payload"]

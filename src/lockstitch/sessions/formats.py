@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -16,7 +17,7 @@ from lockstitch.sessions.codex import CodexRollout
 from lockstitch.sessions.codex_records import RECORD_TYPES
 from lockstitch.sessions.documents import JsonDocument, elements
 from lockstitch.sessions.errors import CannotRead, EmptyFile, NotASession
-from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, lines
+from lockstitch.sessions.lines import BYTE_ORDER_MARK, decoded, numbered_lines
 from lockstitch.sessions.model import Format
 from lockstitch.sessions.opencode_files import (
     OpencodeExport,
@@ -99,7 +100,7 @@ def _values_in_text(text: bytes) -> Iterator[Any]:
     try:
         yield decoded(text)
     except (ValueError, RecursionError):
-        for line in text.splitlines():
+        for _, line in numbered_lines(io.BytesIO(text), ""):
             with suppress(ValueError, RecursionError):
                 yield decoded(line)
 
@@ -173,10 +174,8 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
     """The format of the first line that tells. A document spread over lines has none."""
     records = 0
     with source.open() as stream:
-        reader = lines(stream, source.name)
-        for number, line in enumerate(reader):
-            if number >= LOOK_AT_LINES:
-                break
+        reader = numbered_lines(stream, source.name)
+        for number, line in islice(reader, LOOK_AT_LINES):
             try:
                 record = decoded(line)
             except (ValueError, RecursionError):
@@ -192,10 +191,10 @@ def _by_lines(source: Source, dialect: Dialect | None) -> Format | None:
             if _is_claude(record):
                 return ClaudeTranscript()
             if list_path(record) is not None:
-                alone = not any(rest.strip() for rest in reader)
-                document = alone and not number and "body" not in record
+                alone = next(reader, None) is None
+                document = alone and number == 1 and "body" not in record
                 return _document(source, dialect) if document else RequestBodies(dialect)
-            if is_stored(record) and not number and not any(rest.strip() for rest in reader):
+            if is_stored(record) and number == 1 and next(reader, None) is None:
                 return OpencodeStoredFile()
             if _looks_like_item(record):
                 return PlainLines(dialect)

@@ -30,7 +30,7 @@ from lockstitch.dialects.base import Dialect, Wire, text_of
 from lockstitch.dialects.detection import detect, sign
 from lockstitch.dialects.examination import Examination
 from lockstitch.dialects.rewriting import Rewriter, capture
-from lockstitch.sessions.agents_sqlite_opening import opened, text
+from lockstitch.sessions.agents_sqlite_opening import copied, opened
 from lockstitch.sessions.agents_sqlite_tables import columns_of, table_names
 from lockstitch.sessions.changes import ChangeLog
 from lockstitch.sessions.errors import CannotRead, CannotWrite, EmptyFile, NotASession
@@ -202,14 +202,8 @@ class LangGraphDatabase:
             return []
         with tempfile.TemporaryDirectory(prefix="lockstitch-") as folder:
             path = Path(folder, "mended.db")
-            try:
-                with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
-                    _copy(source, copy)
-                    changes = _mend(copy, source.name, scan, list(broken.values()), policy)
-            except sqlite3.Error as error:
-                raise CannotWrite(
-                    f"{source.name}: a mended copy could not be made: {error}. Nothing was changed."
-                ) from error
+            with copied(source, path) as copy:
+                changes = _mend(copy, source.name, scan, list(broken.values()), policy)
             if changes:
                 with path.open("rb") as mended:
                     shutil.copyfileobj(mended, out)
@@ -546,14 +540,6 @@ class _Mended:
     """The ids of the newest calls, which got results."""
 
 
-def _copy(source: Source, connection: sqlite3.Connection) -> None:
-    with opened(source) as original:
-        original.backup(connection)
-    connection.text_factory = text
-    connection.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
-    connection.execute("PRAGMA synchronous = OFF")  # it is read back at once, or thrown away
-
-
 def _mend(
     connection: sqlite3.Connection,
     name: str,
@@ -564,7 +550,6 @@ def _mend(
     reader = _Reader(connection, name)
     newest = {(thread.thread, thread.namespace): thread for thread in reader.threads()}
     log = ChangeLog(scan)
-    connection.execute("BEGIN")
     changed = False
     for channels in broken:
         thread = channels[0].thread
@@ -596,7 +581,6 @@ def _mend(
                     metadata,
                 ),
             )
-    connection.execute("COMMIT")
     return log.all() if changed else []
 
 

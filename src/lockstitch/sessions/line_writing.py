@@ -16,7 +16,7 @@ from lockstitch.core.mending import Edit, Policy
 from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.rewriting import Rewriter
 from lockstitch.sessions.changes import ChangeLog
-from lockstitch.sessions.lines import BLOCK_BYTES, decoded, encoded, lines
+from lockstitch.sessions.lines import BLOCK_BYTES, blank_lines, decoded, encoded, lines
 from lockstitch.sessions.model import Scan, Sink
 from lockstitch.sessions.source import Source
 
@@ -115,7 +115,16 @@ class LineWriter:
         number = 0
         with source.open() as stream:
             reader = lines(stream, source.name)
-            while block := reader.readlines(BLOCK_BYTES):
+            while True:
+                # No edit is about a blank line, and a file may have millions of them.
+                if skipped := blank_lines(reader):
+                    number += skipped.count(b"\n")
+                    out.write(skipped)
+                    last = skipped
+                    continue
+                block = reader.readlines(BLOCK_BYTES)
+                if not block:
+                    break
                 in_block = bisect_right(stops, number + len(block))
                 written = self._block(block, number, stops[:in_block], touch)
                 del stops[:in_block]

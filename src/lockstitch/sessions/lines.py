@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
-from typing import Any, BinaryIO
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -27,6 +29,45 @@ def lines(stream: BinaryIO, name: str) -> io.BufferedReader:
     """Each line with its newline (the last may lack one). Joined, they are the stream again,
     but for a byte order mark."""
     return io.BufferedReader(_Bounded(stream, name), BLOCK_BYTES)
+
+
+SKIPPED_LINES: Final = 32
+"""After so many blank lines in a row the next ones are skipped in bulk. A look ahead copies a
+block, so it is not worth it for fewer."""
+
+_BLANK: Final = re.compile(rb"[ \t\r\n\v\f]*\n")
+
+
+def numbered_lines(
+    stream: BinaryIO, name: str, *, blank: Callable[[bytes], object] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, each with its number, from 1 on. ``blank`` is given the others,
+    in order, one or many at a time. A file of blank lines is read as fast as one of records."""
+    reader = lines(stream, name)
+    number = run = 0
+    for line in reader:
+        number += 1
+        if not line.isspace():
+            run = 0
+            yield number, line
+            continue
+        if blank is not None:
+            blank(line)
+        run += 1
+        while run >= SKIPPED_LINES:
+            skipped = blank_lines(reader)
+            if not skipped:
+                run = 0
+                break
+            number += skipped.count(b"\n")
+            if blank is not None:
+                blank(skipped)
+
+
+def blank_lines(reader: io.BufferedReader) -> bytes:
+    """Read the blank lines that come next, as far as they are in one block; empty if none does."""
+    ahead = _BLANK.match(reader.peek())  # at most one read
+    return b"" if ahead is None else reader.read(ahead.end())
 
 
 def problem_of(line: bytes) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lockstitch.core.items import Place
 from lockstitch.sessions.cutting import DeadRange
 from lockstitch.sessions.errors import CannotRead
-from lockstitch.sessions.lines import lines
+from lockstitch.sessions.lines import numbered_lines
 from lockstitch.sessions.plain_lines import read_objects
 from lockstitch.sessions.source import Source
 
@@ -148,7 +148,7 @@ class PiTree:
         """What is left of entries whose lines are torn: their ids and parents."""
         torn = set(self._torn)
         with source.open() as stream:
-            for number, line in enumerate(lines(stream, source.name), 1):
+            for number, line in numbered_lines(stream, source.name):
                 if number in torn and (head := _HEAD.match(line)) is not None:
                     own, parent = head.groups()
                     above = None if parent is None else hash(parent.decode(errors="replace"))

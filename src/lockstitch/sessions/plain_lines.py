@@ -14,7 +14,7 @@ from lockstitch.dialects.base import Dialect, Wire
 from lockstitch.dialects.detection import detect
 from lockstitch.dialects.examination import Examination
 from lockstitch.sessions.line_writing import LineWriter
-from lockstitch.sessions.lines import decoded, lines, problem_of
+from lockstitch.sessions.lines import decoded, numbered_lines, problem_of
 from lockstitch.sessions.model import Change, Scan, Sink, examined
 from lockstitch.sessions.source import Source
 
@@ -77,12 +77,11 @@ class Bare:
 def read_objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | None, str]]:
     """Each line that is not blank: its number and its object, or None and what is wrong."""
     with source.open() as stream:
-        for number, line in enumerate(lines(stream, source.name), 1):
+        for number, line in numbered_lines(stream, source.name):
             try:
                 record = decoded(line)
             except (ValueError, RecursionError):
-                if line.strip():
-                    yield number, None, problem_of(line) or "cannot be decoded"
+                yield number, None, problem_of(line) or "cannot be decoded"
                 continue
             if isinstance(record, dict):
                 yield number, record, ""

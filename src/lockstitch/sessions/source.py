@@ -28,6 +28,9 @@ else:
 GZIP_LEVEL = 6
 """The level that the gzip program uses."""
 
+LARGEST_DECOMPRESSED_BYTES: Final = 8 * 1024**3
+"""No session is that large. A few megabytes of gzip or zstd can hold petabytes of zeros."""
+
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
@@ -56,7 +59,7 @@ class Source:
         """The bytes, decompressed. Whatever fails while reading becomes `CannotRead`."""
         try:
             with self._opened() as raw:
-                yield _decompressed(raw, self.compression)
+                yield self._decompressed(raw)
         except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
             raise CannotRead(
                 self.name,
@@ -65,6 +68,13 @@ class Source:
             ) from error
         except OSError as error:
             raise CannotRead(self.name, _os_problem(error), _os_advice(error)) from error
+
+    def _decompressed(self, raw: BinaryIO) -> BinaryIO:
+        if self.compression == "gzip":
+            return cast("BinaryIO", _Limited(gzip.GzipFile(fileobj=raw), self.name))
+        if self.compression == "zstd":
+            return cast("BinaryIO", _Limited(zstd.ZstdFile(raw), self.name))
+        return raw
 
     def _opened(self) -> BinaryIO:
         if self._progress is None:
@@ -89,6 +99,32 @@ class Source:
         if self.compression == "zstd":
             return cast("BinaryIO", zstd.ZstdFile(raw, "w"))
         return cast("BinaryIO", raw)
+
+
+class _Limited(io.RawIOBase):
+    """What is decompressed, up to a limit."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._left = LARGEST_DECOMPRESSED_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        if size < 0:
+            return self.readall()
+        data: bytes = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            most = f"{LARGEST_DECOMPRESSED_BYTES / 1024**3:g}"
+            raise CannotRead(
+                self._name,
+                f"is more than {most} GiB when it is decompressed.",
+                "No session is that large. If this one is, decompress it first.",
+            )
+        return data
 
 
 class _Counted(io.FileIO):
@@ -137,13 +173,28 @@ def stamp(path: Path) -> list[tuple[str, int, int]]:
     return [(name, one.st_size, one.st_mtime_ns) for name, one in stats if one.st_size]
 
 
+def _is_made_by_the_kernel(path: Path) -> bool:
+    """Is this one of the files, as under /proc, that say to be regular and empty, and give what
+    the kernel makes while it is read? Some of them wait for that, and some never end."""
+    if path.stat().st_size:
+        return False
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        # A file that was begun just now has a size by the time that it gives something.
+        return bool(os.read(file, 1)) and os.fstat(file).st_size == 0
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+
+
 def _compression(path: Path, name: str) -> str | None:
     """Told from the first bytes: a name can lie."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            if stat.S_ISDIR(mode):
-                raise CannotRead(name, "is a directory.", "Name a file.")
+        if stat.S_ISDIR(mode):
+            raise CannotRead(name, "is a directory.", "Name a file.")
+        if not stat.S_ISREG(mode) or _is_made_by_the_kernel(path):
             raise CannotRead(name, "is not a regular file.", "Pipe it in, and name it - instead.")
         with path.open("rb") as raw:
             magic = raw.read(4)
@@ -152,14 +203,6 @@ def _compression(path: Path, name: str) -> str | None:
     if magic.startswith(_GZIP_MAGIC):
         return "gzip"
     return "zstd" if magic == _ZSTD_MAGIC else None
-
-
-def _decompressed(raw: BinaryIO, compression: str | None) -> BinaryIO:
-    if compression == "gzip":
-        return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
-    if compression == "zstd":
-        return cast("BinaryIO", zstd.ZstdFile(raw))
-    return raw
 
 
 def _os_problem(error: OSError) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -23,6 +24,7 @@ body."""
 READ_CHARACTERS = 1 << 16
 
 _WHITESPACE: Final = " \t\n\r"
+_WHITE: Final = re.compile(f"[{_WHITESPACE}]*")
 _scan: Final = json.JSONDecoder(parse_int=integer).raw_decode
 
 
@@ -148,10 +150,12 @@ class Splitter:
     def _white(self) -> str:
         taken = ""
         while (character := self._peek()) and character in _WHITESPACE:
-            end = self._at
-            while end < len(self._buffer) and self._buffer[end] in _WHITESPACE:
-                end += 1
-            taken += self._take(end - self._at)
+            white = _WHITE.match(self._buffer, self._at)
+            assert white is not None, "it also matches nothing"
+            taken += self._take(white.end() - self._at)
+            if len(taken) > LONGEST_LINE_BYTES:
+                most = LONGEST_LINE_BYTES // (1024 * 1024)
+                raise self._broken(f"has more than {most} MiB of white space in one place")
         return taken
 
     def _value(self) -> tuple[Any, str]:

@@ -26,7 +26,11 @@ class ConfigError(LockstitchError):
     def __init__(self, problems: Sequence[Problem], *, file: str | None = None) -> None:
         self.problems = tuple(problems)
         self.file = file
-        super().__init__("\n".join(_line(problem, file) for problem in self.problems))
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(_line(problem, self.file) for problem in self.problems)
 
 
 def _line(problem: Problem, file: str | None) -> str:

@@ -13,6 +13,7 @@ import sys
 from typing import Final
 
 from lockstitch.core.errors import LockstitchError
+from lockstitch.core.terminal import printable
 from lockstitch.gateway.running.attending import attend
 from lockstitch.gateway.running.contract import CLEAN, TROUBLE
 from lockstitch.gateway.running.loops import run
@@ -33,7 +34,8 @@ def main() -> int:
     try:
         return run(_work())
     except LockstitchError as problem:
-        print(f"lockstitch: {problem}", file=sys.stderr, flush=True)
+        message = "\n".join(map(printable, problem.lines))
+        print(f"lockstitch: {message}", file=sys.stderr, flush=True)
         return TROUBLE
     except Exception as error:
         logs.went_wrong("worker failed", error)

@@ -5,6 +5,7 @@ Never bodies, keys or headers. Whatever looks like a key is hidden at the very e
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
@@ -14,6 +15,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from lockstitch.core.terminal import printable
 from lockstitch.gateway.config.model import LogFormat, LogSettings
 from lockstitch.gateway.config.secrets import redactor
 
@@ -191,10 +193,18 @@ _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 def _line_of_json(logger: Any, method: str, line: MutableMapping[str, Any]) -> str:
     first = {name: line.pop(name) for name in ("time", "level", "event") if name in line}
     try:
-        return _encode(first | dict(line)).decode()
+        return _ascii_escapes(_encode(first | dict(line)).decode())
     except (UnicodeEncodeError, ValueError):
         # A lone surrogate, as a header that is not UTF-8 has them; or a number beyond 64 bits.
         return _encode({name: ascii(fact) for name, fact in (first | dict(line)).items()}).decode()
+
+
+def _ascii_escapes(text: str) -> str:
+    """JSON that means the same, without the characters that a terminal obeys or cannot show. JSON
+    itself escapes only those below U+0020."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _line_of_text(logger: Any, method: str, line: MutableMapping[str, Any]) -> str:
@@ -207,9 +217,7 @@ def _line_of_text(logger: Any, method: str, line: MutableMapping[str, Any]) -> s
 def _indented(trace: str | None) -> list[str]:
     # What an error says may come from outside, too, and moves no cursor on a terminal.
     lines = [] if trace is None else trace.split("\n")
-    return [
-        "    " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in one) for one in lines
-    ]
+    return [f"    {printable(one)}" for one in lines]
 
 
 _WRITERS: Final[dict[LogFormat, Callable[[Any, str, MutableMapping[str, Any]], str]]] = {

@@ -37,7 +37,7 @@ from lockstitch.sessions.codex_records import (
 from lockstitch.sessions.codex_turns import dead_ranges
 from lockstitch.sessions.codex_writing import Numbers
 from lockstitch.sessions.cutting import DeadRange, DeadRanges, replaced_at, take_back
-from lockstitch.sessions.lines import decoded, numbered_lines, problem_of
+from lockstitch.sessions.lines import decoded, lines, problem_of, skip_blank_lines
 from lockstitch.sessions.model import Change, Conversation, Scan, Sink
 from lockstitch.sessions.source import Source
 
@@ -113,20 +113,26 @@ class _Reading:
     def read(self, source: Source) -> None:
         """Feed every line. This loop is the hot path: one decode and one `add` for each line, and
         names bound beforehand."""
-        count = 0
+        number = blank = 0
         next_ordinal = _NO_ORDINAL
         last_said = 0
         dead = self.dead if self.survey.dead else None
         halves = self.survey.halves
         add, witness = self.pairing.add, self.pairing.witness
         with source.open() as stream:
-            for number, line in numbered_lines(stream, source.name):
-                count += 1
+            reader = lines(stream, source.name)
+            for line in reader:
+                number += 1
                 try:
                     record = decode_record(line)
                     if not line.isascii():
                         line.decode()
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    if line.isspace():
+                        skipped = skip_blank_lines(reader)
+                        blank += 1 + skipped
+                        number += skipped
+                        continue
                     found = self._undecoded(line, number)
                     if found is None:
                         continue
@@ -179,7 +185,7 @@ class _Reading:
                     add, witness = self.pairing.add, self.pairing.witness
                 elif text_of(kind) not in RECORD_TYPES:
                     self._unknown(None, line, number)
-        self.records = count - self.not_records
+        self.records = number - blank - self.not_records
         self.last_said = last_said
 
     # --- the file ------------------------------------------------------------------------------

@@ -70,6 +70,14 @@ def blank_lines(reader: io.BufferedReader) -> bytes:
     return b"" if ahead is None else reader.read(ahead.end())
 
 
+def skip_blank_lines(reader: io.BufferedReader) -> int:
+    """Read all blank lines that come next; how many there were."""
+    count = 0
+    while skipped := blank_lines(reader):
+        count += skipped.count(b"\n")
+    return count
+
+
 def problem_of(line: bytes) -> str | None:
     """Why a line cannot be decoded; None if it can."""
     try:

@@ -11,7 +11,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -598,7 +598,6 @@ def _mended(channel: Channel, history: _History, policy: Policy, log: ChangeLog)
     pending = history.pending
     dialect: Any = _Recovering(channel.dialect, pending)
     as_object = any(message.is_object for message in history.messages)
-    recovered = {id(message.wire): message for message in pending.values()}
 
     def findings(now: _Round) -> list[Finding]:
         wires = [message.wire for message in now.messages]
@@ -619,8 +618,7 @@ def _mended(channel: Channel, history: _History, policy: Policy, log: ChangeLog)
                 continue
             left, arrivals, ahead = rewriter.rewrite(at, message.wire)
             new = [
-                recovered.get(id(wire))
-                or _moved(now.messages, wire)
+                _message_of(wire, (*pending.values(), *now.messages))
                 or new_message(wire, as_object=as_object)
                 for wire in (*ahead, *arrivals)
             ]
@@ -649,8 +647,8 @@ def _findings(dialect: Dialect, wires: list[Wire], pending: Mapping[str, Message
     return examination.finish()
 
 
-def _moved(messages: list[Message], wire: Wire) -> Message | None:
-    """The message that this wire item is of, if it only moved."""
+def _message_of(wire: Wire, messages: Iterable[Message]) -> Message | None:
+    """The message that this wire item is of, unless it is new."""
     return next((message for message in messages if message.wire is wire), None)
 
 
